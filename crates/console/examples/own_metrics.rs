@@ -1,5 +1,5 @@
-//! A program that serves its own metrics, the library's metrics in this program, and the metrics of
-//! its database, on one page for Prometheus.
+//! A program that serves three kinds of metrics on one page for Prometheus: its own, the library's
+//! in this program, and its database's.
 
 use std::{env, error::Error};
 
@@ -16,8 +16,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Returns the page: the metrics of this program, then those of the database.
 pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
-    let of_program = PrometheusBuilder::new().install_recorder()?; // queues ask for their metrics when opened
-    let of_database = Metrics::new(); // shared by all scrapes: it keeps the samples
+    let of_program = PrometheusBuilder::new().install_recorder()?; // queues look up their metrics when they are opened
+    let of_database = Metrics::new(); // all scrapes share this value, because it keeps the samples
     let db = Db::connect(url).await?;
     db.migrate().await?;
     db.create_queue("orders", &Settings::of::<i64>()).await?;
@@ -29,7 +29,7 @@ pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
     };
     Worker::new(orders, handler).drain().await?;
 
-    // The response to a scrape. No metric occurs in both texts, so they can simply be joined.
+    // Responds to a scrape. No metric occurs in both texts, so the texts can simply be joined.
     let page = format!("{}{}", of_program.render(), of_database.exposition(&db).await);
     assert!(page.contains("shop_orders_total 3\n"));
     assert!(page.contains("trunkline_settled_messages_total{queue=\"orders\",outcome=\"done\"} 2\n"));

@@ -1,4 +1,4 @@
-//! The reason for an error, for people. It leaves out the statement, which is one of Trunkline's.
+//! The reason for an error, for people, without the statement, which is one of Trunkline's.
 
 use std::error::Error as _;
 

@@ -5,8 +5,8 @@ use trunkline::{
     postgres::{Params, Rows, Statement, Transaction},
 };
 
-/// The text of a statement. In it, `trunkline.` and `'trunkline'` stand for the schema under its
-/// actual name.
+/// The text of a statement in which `trunkline.` and `'trunkline'` have been replaced by the
+/// schema's actual name.
 ///
 /// The schema's name is filled in first, so that a queue may be called `trunkline` or
 /// `trunkline.x`.

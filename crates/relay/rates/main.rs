@@ -1,6 +1,6 @@
 //! Measures how fast a queue's messages reach a broker. Compares the relay with the broker's own
-//! load tool, and with a plain loop of client library and `delete … returning`. Also measures the
-//! time from a message's commit to the broker's confirmation.
+//! load tool, and with a plain loop of the client library and `delete … returning`. Also measures
+//! the time from a message's commit to the broker's confirmation.
 //!
 //! ```sh
 //! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay \
@@ -34,8 +34,8 @@ use self::{
     results::{Measured, Results, said},
 };
 
-/// The allocator that the program `trunkline` uses in builds with relays. The plain loop uses it,
-/// too.
+/// The allocator that the program `trunkline` uses in builds with relays. The plain loop uses the
+/// same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! The broker's own load tool, with the same message size and the same durability.
+//! Runs the broker's own load tool, with the same message size and the same durability.
 
 use std::process::Stdio;
 

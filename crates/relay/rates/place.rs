@@ -1,4 +1,4 @@
-//! The destinations of messages, made by the broker's own client.
+//! The destinations of messages, which the broker's own client creates.
 
 use std::net::SocketAddr;
 

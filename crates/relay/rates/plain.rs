@@ -1,4 +1,4 @@
-//! The loop that a program without a relay runs: a table, `delete … returning`, the client library,
+//! The loop of a program without a relay: a table, `delete … returning`, the client library, and a
 //! commit.
 
 use std::time::Instant;
@@ -40,7 +40,7 @@ pub async fn rate(url: &str, place: &Place, name: &str, messages: usize) -> Outc
 
 enum Client {
     Kafka(rdkafka::producer::FutureProducer, String),
-    /// The channel works only as long as its connection exists.
+    /// The channel works only while its connection exists.
     Rabbitmq {
         channel: lapin::Channel,
         _connection: lapin::Connection,

@@ -6,14 +6,15 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
 
-/// The address of a broker, and of a topic, subject or stream on it.
+/// A broker's address, including the topic, subject or stream.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     /// The scheme, which names the kind of broker.
     pub scheme: String,
     /// User and password, hosts and ports.
     pub servers: String,
-    /// The topic, subject or stream. For a relay out of a queue it may be a route.
+    /// The topic, subject or stream. An address for a relay out of a queue may contain a route
+    /// here.
     pub path: String,
     /// The options' names and values, in order.
     pub options: Vec<(String, String)>,

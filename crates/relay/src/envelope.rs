@@ -1,4 +1,4 @@
-//! The form of a body: the bare payload, or an envelope of `CloudEvents` around it.
+//! The format of a message body: the bare payload, or a `CloudEvents` envelope around it.
 
 use std::{fmt::Write, str::FromStr};
 
@@ -13,15 +13,15 @@ use crate::{
     payload::Raw,
 };
 
-/// The form of a body.
+/// The format of a message body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Envelope {
     /// The payload, unchanged.
     #[default]
     None,
-    /// `CloudEvents` 1.0 in JSON, structured. It has `id`, `source` (the queue), `type` (the
-    /// metadata's `type`, or else the queue's name), `time`, `subject` (the key) and `data`. Other
-    /// metadata whose names consist of letters and digits become extensions.
+    /// `CloudEvents` 1.0 in structured JSON mode. The envelope has `id`, `source` (the queue),
+    /// `type` (the metadata's `type`, or else the queue's name), `time`, `subject` (the key) and
+    /// `data`. Other metadata become extensions if their names consist of letters and digits.
     CloudEvents,
 }
 
@@ -37,7 +37,7 @@ impl FromStr for Envelope {
     }
 }
 
-/// Names that have a meaning in `CloudEvents`.
+/// The attribute names that `CloudEvents` defines.
 const ATTRIBUTES: [&str; 9] =
     ["id", "source", "type", "specversion", "time", "subject", "data", "datacontenttype", "dataschema"];
 

@@ -14,11 +14,11 @@ enum Kind {
     Database(trunkline::Error),
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Creates an error of the caller: a wrong address, route, name or option.
+    /// Creates an error for a mistake of the caller: a wrong address, route, name or option.
     pub fn usage(why: impl Into<String>) -> Self {
         Self(Kind::Usage(why.into()))
     }
@@ -28,8 +28,8 @@ impl Error {
         Self(Kind::Broker { broker: broker.into(), said: said.to_string() })
     }
 
-    /// Creates the error of a gap: the broker no longer has the messages behind a position, or has
-    /// a different stream with that name.
+    /// Creates an error for a gap: the broker no longer has the messages after a position, or has a
+    /// different stream with that name.
     pub fn gap(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Gap { broker: broker.into(), said: said.to_string() })
     }

@@ -1,5 +1,5 @@
-//! Batches messages of many handlers. While some batches are in flight, the next one fills. There
-//! is no timer, and no delay is added.
+//! Batches the messages of many handlers. The next batch fills while earlier batches are in flight,
+//! so no timer is needed and no delay is added.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 const MESSAGES: usize = 1000;
 /// The maximum number of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
-/// A batch without an answer after this time counts as unanswered.
+/// The time after which the batcher stops waiting for a sink's answers to a batch.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// A message, and the handler that is waiting for its outcome.

@@ -1,9 +1,10 @@
 //! Carries messages from a broker into a queue, effectively once: one transaction stores the
-//! messages and the position behind them.
+//! messages and the position after them.
 //!
-//! The position decides. It moves only from the value that its holder last read. So a relay may be
-//! killed, fenced or cut off at any point, and each message is in the queue exactly once: the next
-//! relay reads the position and continues behind it.
+//! The stored position decides which messages have arrived. A relay can move the position only from
+//! the value that this relay last read. So a relay may be killed, fenced or disconnected at any
+//! point, and each message is still in the queue exactly once. The next relay reads the position
+//! and continues after it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,16 +27,16 @@ use crate::{
 
 /// The maximum number of messages per transaction.
 const MOST: usize = 1000;
-/// The maximum number of bytes per transaction. The last message may exceed it. The server accepts
-/// no request over one GiB, and the messages wait in memory.
+/// The maximum number of bytes per transaction. The last message may exceed it. The limit bounds
+/// the relay's memory, and the server accepts no request over one GiB.
 const BYTES: usize = 16 << 20;
 /// The time without a report, in seconds, after which the holder of a position loses it.
 const HOLD: f64 = 15.0;
-/// The interval between two reports of the holder while no messages arrive, and between two claims
-/// of a waiting relay.
+/// The interval between two reports of the position's holder while no messages arrive.
 const WORD: Duration = Duration::from_secs(3);
+/// The interval between two claims of a waiting relay.
 const ASK: Duration = Duration::from_secs(1);
-/// The first pause after an outage, and the longest one.
+/// The first and the longest pause between retries during an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 type Claim = Statement<(String, String, String, i64, f64), Option<(Option<String>,)>>;
@@ -67,7 +68,7 @@ pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
 enum State {
     /// The relay is asking for the position.
     Waits,
-    /// The relay holds the position, and reads the messages behind it.
+    /// The relay holds the position, and reads the messages after it.
     Holds(Option<String>),
 }
 
@@ -190,11 +191,11 @@ impl Running {
         })
     }
 
-    /// Runs one step after another, with a pause while the database or the broker is away.
+    /// Runs one step after another, with a pause while the database or the broker is unavailable.
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
-            // A claim succeeds even if the messages behind the position cannot be read. So it does
+            // A claim succeeds even if the messages after the position cannot be read. So it does
             // not reset the pause.
             let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
@@ -214,7 +215,7 @@ impl Running {
                     } else {
                         self.state = State::Waits; // only the position shows what was committed
                     }
-                    let _ = stop.run_until_cancelled(sleep(pause)).await; // both outcomes are fine
+                    let _ = stop.run_until_cancelled(sleep(pause)).await; // a shutdown ends the pause early
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
@@ -251,7 +252,7 @@ impl Running {
             self.word = Instant::now();
         } else {
             self.owner().await?;
-            let _ = stop.run_until_cancelled(sleep(ASK)).await; // both outcomes are fine
+            let _ = stop.run_until_cancelled(sleep(ASK)).await; // a shutdown ends the pause early
         }
         Ok(())
     }
@@ -275,8 +276,8 @@ impl Running {
         Ok(())
     }
 
-    /// Moves the position. Enqueues the messages before it, or records the reason why there are
-    /// none.
+    /// Moves the position to `to`. Enqueues the messages up to there, or records the reason why
+    /// there are none.
     async fn commit(
         &mut self,
         from: Option<String>,
@@ -340,8 +341,8 @@ impl Running {
         self.commit(from, to, Err(&why)).await
     }
 
-    /// Extends the hold on the position, and reports the relay's state. If that fails, the next
-    /// report tries again.
+    /// Extends the hold on the position, and reports the relay's state. Failures are ignored,
+    /// because the next report tries again.
     async fn say(&mut self, error: Option<String>) {
         type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
         let keep: Keep = sql::of(&self.db, include_str!("../sql/keep.sql"));
@@ -378,7 +379,7 @@ fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     parts
 }
 
-/// Returns true for an error that does not resolve itself.
+/// Returns true for an error that a retry cannot resolve.
 fn is_final(error: &Error) -> bool {
     let of_database = |error: &trunkline::Error| {
         let code = error.sqlstate().map_or("", |state| state.code());
@@ -387,8 +388,7 @@ fn is_final(error: &Error) -> bool {
     error.is_usage() || error.is_gap() || error.database().is_some_and(of_database)
 }
 
-/// Returns true if the database, or the library before it, refuses a message because of its
-/// content.
+/// Returns true if PostgreSQL or the client library refused a message because of its content.
 fn is_refusal(error: &Error) -> bool {
     error.database().is_some_and(|error| {
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
@@ -396,8 +396,8 @@ fn is_refusal(error: &Error) -> bool {
     })
 }
 
-/// Returns true for codes of errors that pass or that affect every message. All other codes concern
-/// one message: a value, a check, a trigger's error, or nesting that is too deep.
+/// Returns true for codes of errors that are temporary or that affect every message. All other
+/// codes concern one message: a value, a check, a trigger's error, or nesting that is too deep.
 fn is_of_server(code: &str) -> bool {
     const CLASSES: [&str; 15] =
         ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];

@@ -55,7 +55,7 @@ pub use self::{
     template::Template,
 };
 
-/// Returns a random number for names and for jitter. It is not for secrets.
+/// Returns a random number for names and for jitter, not for secrets.
 fn chance() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

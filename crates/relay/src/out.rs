@@ -30,11 +30,11 @@ use crate::{
     template::{Fields, Template},
 };
 
-/// The default maximum of messages in hand.
+/// The default maximum number of messages in hand.
 const HANDS: usize = 8192;
-/// The default maximum of batches in flight.
+/// The default maximum number of batches in flight.
 const BATCHES: usize = 8;
-/// The first pause after a refusal for now, and the longest one.
+/// The first and the longest pause after a refusal for now.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// The interval between two warnings about waiting messages.
 const TELL: Duration = Duration::from_secs(10);
@@ -57,8 +57,8 @@ pub struct Relay {
 ///
 /// - A message that the broker refuses for good becomes a dead letter with the broker's reason. If
 ///   the broker refuses a message only for now, the relay tries it again, with back-off, without
-///   counting an attempt and without a limit. Other messages continue. While the broker is away,
-///   the relay holds a bounded number of messages, and the rest stays in the queue.
+///   counting an attempt and without a limit. Other messages continue. During an outage of the
+///   broker, the relay holds a bounded number of messages, and the rest stays in the queue.
 /// - A queue with keys keeps the order of each key: the relay sends the next message of a key after
 ///   the broker has confirmed the previous one, or refused it for good.
 /// - Any number of relays of a queue can run side by side.

@@ -17,7 +17,7 @@ use crate::{header, payload::Raw};
 /// EPOCH is the time of the queue's creation, in hexadecimal microseconds: a queue that is dropped
 /// and created again counts ids from the start again.
 pub const ID: &str = "trunkline-id";
-/// The header with the number of the attempt: 1 for the first delivery from the queue.
+/// The header with the attempt's number: 1 for the first delivery from the queue.
 pub const ATTEMPT: &str = "trunkline-attempt";
 /// The header with the key, for brokers whose messages do not have keys.
 pub const KEY: &str = "trunkline-key";

@@ -22,8 +22,8 @@ use crate::{
 /// The minimum time between two new connections.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection that is replaced when its server refuses commands, because by then the host's name
-/// may point to another server.
+/// A connection that is replaced when its server refuses commands. By then the host's name may
+/// point to another server.
 struct Reconnecting {
     address: Address,
     patience: Duration,

@@ -1,4 +1,4 @@
-//! The row that describes a relay out of a queue, in the console's list and in queries of
+//! The row that describes a relay out of a queue, for the console's list and for queries of
 //! `trunkline.relay`.
 
 use std::{sync::Arc, time::Duration};
@@ -11,7 +11,7 @@ use crate::{payload::Raw, progress::Progress, sql};
 
 /// The interval between two reports.
 const EACH: Duration = Duration::from_secs(10);
-/// The maximum wait for the deletion of its row when the relay ends.
+/// The time that the deletion of the relay's row may take when the relay ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 type Row<'a> = (&'a str, &'a str, &'a str, i64, i64, i64, i64, Option<String>);

@@ -35,7 +35,7 @@ pub enum Outcome {
     /// The broker will never accept this message: it is too large, there is no such topic, or
     /// permission is missing. The message becomes a dead letter with this reason.
     RefusedForGood(String),
-    /// The broker is away or full, or has not answered. The relay tries the message again, without
-    /// counting an attempt and without a limit.
+    /// The broker is unavailable or full, or has not answered. The relay tries the message again,
+    /// without counting an attempt and without a limit.
     RefusedForNow(String),
 }

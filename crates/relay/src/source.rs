@@ -15,14 +15,14 @@ pub trait Source: Send + 'static {
     /// Returns the address of the broker and stream without credentials, for logs and errors.
     fn broker(&self) -> &str;
 
-    /// Reads at most `most` messages behind `after`, in the order of their positions. `None` starts
-    /// at the oldest message that the broker still has. Waits about a second for the first message,
-    /// and returns an empty list if none arrives. The caller passes the position of the last
-    /// message, or an earlier one after a failure.
+    /// Reads at most `most` messages after the position `after`, in the order of their positions.
+    /// `None` starts at the oldest message that the broker still has. Waits about a second for the
+    /// first message, and returns an empty list if none arrives. The caller passes the position of
+    /// the last message, or an earlier one after a failure.
     ///
     /// # Errors
-    /// If the broker is away; the relay then tries again. If the broker has lost the messages
-    /// behind the position ([`Error::is_gap`](crate::Error::is_gap)); the relay then ends.
+    /// If the broker is unavailable; the relay then tries again. If the broker has lost the
+    /// messages after the position ([`Error::is_gap`](crate::Error::is_gap)); the relay then ends.
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>>;
 
     /// Notifies the broker that everything up to this position has been committed, if the broker
@@ -31,7 +31,7 @@ pub trait Source: Send + 'static {
         Box::pin(async {})
     }
 
-    /// Returns the number of messages behind the last one that was read, if the broker reports it.
+    /// Returns the number of messages after the last one that was read, if the broker reports it.
     fn lag(&self) -> Option<u64> {
         None
     }

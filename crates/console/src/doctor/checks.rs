@@ -1,4 +1,4 @@
-//! The checks, one file each. All return the same columns: severity, queue, what, since, why, mend.
+//! The checks, one per file. All return the same columns: severity, queue, what, since, why, mend.
 
 use trunkline::{Db, Description};
 
@@ -32,8 +32,9 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
 /// Checks that are skipped on a standby. They read unlogged tables, which a standby does not have.
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
-/// Checks of derived data, for queues with keys and for queues with uniqueness.
+/// Checks of derived data in queues with keys.
 const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
+/// Checks of derived data in queues with uniqueness.
 const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
 
 const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
@@ -51,9 +52,9 @@ pub fn applies(check: &str, queue: &Description) -> bool {
 /// four more.
 ///
 /// `{oldest}` selects when the oldest message is due. It probes the index once for each partition
-/// or priority, from the floor on: below the floor there are only dead rows. `{last}` selects the
-/// messages that are due last. `{of_keys}` adds a query for queues with keys. `{floor}` is the
-/// floor.
+/// or priority, starting at the floor, because below the floor there are only dead rows. `{last}`
+/// selects the messages that are due last. `{of_keys}` adds a query for queues with keys. `{floor}`
+/// is the floor.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.partitions > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (

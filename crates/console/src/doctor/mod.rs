@@ -29,7 +29,7 @@ use trunkline::{Db, Description, Result};
 use self::checks::{OF_DATABASE, OF_PRIMARY, OF_QUEUES};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
 
-/// The severity of a finding. The worst comes first.
+/// The severity of a finding, ordered from the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The operator has to act.
@@ -75,7 +75,7 @@ pub struct Finding {
     pub mend: String,
 }
 
-/// Examines a database with all checks but the skipped ones.
+/// Examines a database with all checks except the skipped ones.
 #[derive(Debug, Clone)]
 pub struct Doctor {
     patience: Duration,
@@ -89,12 +89,12 @@ impl Default for Doctor {
     }
 }
 
-/// The server's time limit for a statement, and the doctor's limit for its answer. A server that
-/// does not answer is a finding.
+/// The server's time limit for a statement.
 const SERVER: &str = "10s";
+/// The doctor's time limit for the server's answer. A server that exceeds it is a finding.
 const ANSWER: Duration = Duration::from_secs(15);
-/// The number of queues that one statement examines. It locks up to twenty tables and indexes per
-/// queue, and the server's table of locks has 64 entries for each connection.
+/// The number of queues that one statement examines. The statement locks up to twenty tables and
+/// indexes per queue, and the server's table of locks has 64 entries per connection.
 const PAGE: usize = 16;
 /// The number of pages that are examined at the same time.
 const AT_A_TIME: usize = 2;
@@ -181,8 +181,8 @@ impl Doctor {
         Ok(together::together(findings))
     }
 
-    /// Examines a page of queues: one statement for each check, and one for all plans. Returns the
-    /// findings by queue, in the order of the checks.
+    /// Examines up to `PAGE` queues: one statement for each check, and one for all plans. Returns
+    /// the findings by queue, in the order of the checks.
     async fn of_page(&self, db: &Db, page: Vec<Description>, no_index: &[String]) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for (check, text) in OF_QUEUES.iter().flat_map(|some| *some).filter(|(check, _)| self.wants(check)) {
@@ -206,7 +206,7 @@ impl Doctor {
                 findings.extend(answered(plans::NAME, Some(&queue.name), plan).await?);
             }
         }
-        // The sort is stable.
+        // The sort is stable, so the findings of a queue keep the order of the checks.
         findings
             .sort_by_key(|finding: &Finding| page.iter().position(|queue| Some(&queue.name) == finding.queue.as_ref()));
         Ok(findings)
@@ -233,7 +233,7 @@ impl Doctor {
     }
 }
 
-/// Returns the findings. A refusal or a timeout of the server becomes a finding.
+/// Returns the findings of an answer. A refusal or a timeout of the server becomes a finding.
 async fn answered(
     check: &'static str,
     queue: Option<&str>,

@@ -22,7 +22,7 @@ pub const NAME: &str = "plans";
 /// A setting of the function that dequeues: its name and its value.
 type Setting = (String, String);
 
-/// The function that finds a queue's due messages, its index, and its condition and order.
+/// Returns the function that finds a queue's due messages, its index, and its condition and order.
 fn path(queue: &Description) -> (String, String, &'static str) {
     let name = &queue.name;
     let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {
@@ -53,7 +53,7 @@ fn next_due(db: &Db, queue: &Description) -> Text {
 pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Description> {
     match timeout(ANSWER, planned(db, &queues)).await {
         Ok(Ok(planned)) => queues.into_iter().filter(|queue| !planned.contains(&queue.name)).collect(),
-        // One of the plans failed: examining the queues one by one shows which, and why.
+        // One of the plans failed. Examining the queues one by one shows which plan, and why.
         _ => queues,
     }
 }
@@ -84,7 +84,7 @@ async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
     Ok(queues.iter().filter(|queue| uses(&path(queue).1)).map(|queue| queue.name.clone()).collect())
 }
 
-/// Returns the words of a line of a plan, names without their quotes.
+/// Returns the words of a line of a plan. Names lose their quotes.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().map(|word| word.trim_matches('"'))
 }
@@ -92,7 +92,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 async fn begin(db: &Db) -> Result<Transaction> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
-    drop(transaction.send(&within, (SERVER,)).await?); // the next statement waits for both answers
+    drop(transaction.send(&within, (SERVER,)).await?); // the next statement also waits for this answer
     Ok(transaction)
 }
 

@@ -22,7 +22,8 @@ pub type Queue = (String, bool, Option<i64>);
 /// indexes, and the number of dead rows.
 pub type Store = (String, String, i64, i64, i64, i64);
 
-/// A holder of the horizon: its kind, its age in seconds, and its age in transactions.
+/// A session or slot that holds back the horizon: its kind, its age in seconds, and its age in
+/// transactions.
 pub type Holder = (String, Option<f64>, i64);
 
 /// Figures for the database as a whole.
@@ -38,20 +39,21 @@ pub struct Database {
 /// The counts of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
-    /// The numbers of messages by state: due, delayed, leased, to be retried, dead, archived.
+    /// The numbers of messages that are due, delayed, leased, waiting for a retry, dead, and
+    /// archived.
     pub messages: [i64; 6],
     /// The number of rows of messages that are neither dead nor archived.
     pub rows: i64,
-    /// The seconds for which the oldest due message has been due.
+    /// The number of seconds since the oldest due message became due.
     pub oldest_due: f64,
     /// The seconds by which the floor lags. A queue with keys has no single floor.
     pub floor_lag: Option<f64>,
-    /// The time that the count took on the server.
+    /// The time that the server took to count.
     pub took: Duration,
 }
 
 impl Counts {
-    /// Returns the number of messages that wait or are leased.
+    /// Returns the number of messages that are waiting or leased.
     pub fn depth(&self) -> i64 {
         self.messages[..4].iter().sum()
     }
@@ -76,7 +78,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
     let text = Text::of(db, sql!("counts")).with_tables(queue);
     let counted: Counted = alone(db, text, (), COUNTING).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
-    let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock was set back
+    let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // fails only if a clock was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
@@ -87,8 +89,8 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
 /// The server's time limit for a count.
 const COUNTING: &str = "10min";
 
-/// Runs a statement on a connection of its own, so that no other statement waits behind it. Fails
-/// after the time `most`.
+/// Runs a statement on its own connection, so that no other statement waits behind it. Fails after
+/// the time `most`.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }
@@ -101,7 +103,7 @@ pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &s
 async fn bounded<P: Params, R: Rows>(db: &Db, bounds: &'static str, text: Text, params: P, most: &str) -> Result<R> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let bounds: Statement<(&str,), ()> = Statement::new(bounds);
-    drop(transaction.send(&bounds, (most,)).await?); // the next statement waits for both answers
+    drop(transaction.send(&bounds, (most,)).await?); // the next statement also waits for this answer
     let answer = text.run_in(&transaction, params).await?;
     transaction.commit().await?;
     Ok(answer)

@@ -8,12 +8,12 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// All quick samples together may take a fraction of 1/`SHARE` of the time, a third of a per cent,
-/// and so may all slow samples. The remaining third is for the statements that run at each scrape.
+/// All quick samples together may take 1/`SHARE` of the time, which is a third of a per cent. So
+/// may all slow samples. The remaining third is for the statements that run at each scrape.
 const SHARE: u32 = 300;
 /// The minimum duration of a slow sample.
 const SLOW: Duration = Duration::from_millis(10);
-/// The cost of a sample in addition to the count itself: its transaction and its plan.
+/// The cost of a sample's transaction and plan, in addition to the count itself.
 pub const BESIDES: Duration = Duration::from_micros(300);
 
 /// A result, the time at which it arrived, and how long it took.
@@ -43,7 +43,7 @@ pub struct Picture {
 impl Picture {
     /// Sets the queues that exist now, and drops the samples of all other queues.
     pub fn with(&mut self, mut queues: Vec<Queue>) {
-        queues.sort(); // sorted as Rust compares names; the server sorts by its locale
+        queues.sort(); // sorted as Rust compares names, because the server sorts by its locale
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
         self.counts.retain(|name, _| is_there(name));
         if let Some(stores) = &mut self.stores {

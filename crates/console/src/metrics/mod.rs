@@ -38,7 +38,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     patience: Duration,
     picture: Arc<Mutex<Picture>>,
-    /// Held by the task that takes samples.
+    /// Locked while a task takes samples.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -71,7 +71,7 @@ impl Metrics {
         self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
     }
 
-    /// Takes the samples that are due, and returns the picture. Samples that take longer than the
+    /// Takes the samples that are due, and returns all samples. Samples that take longer than the
     /// patience continue after this call returns. Fails with the reason if the queues cannot be
     /// listed.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
@@ -86,7 +86,7 @@ impl Metrics {
         Ok(self.picture().clone())
     }
 
-    /// Takes all samples that are due. If another task is already doing that, waits for that task
+    /// Takes all samples that are due. If another task is already taking them, waits for that task
     /// instead.
     async fn look(self, db: Db) -> Result<()> {
         let Ok(_looking) = self.looking.try_lock() else {
@@ -102,7 +102,7 @@ impl Metrics {
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
             let answer = match ask::stores(&db).await {
-                Err(error) if error.sqlstate().is_some() => Vec::new(), // in the meantime a session locked a table
+                Err(error) if error.sqlstate().is_some() => Vec::new(), // a session has locked a table in the meantime
                 answer => answer?,
             };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));
@@ -121,7 +121,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// Locks the picture. No task awaits while it holds the lock.
+    /// Locks the samples. No task awaits while it holds the lock.
     fn picture(&self) -> MutexGuard<'_, Picture> {
         self.picture.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -61,9 +61,9 @@ pub struct Visitor {
 const SESSION: Duration = Duration::from_secs(12 * 3600);
 /// The maximum number of sessions.
 const SESSIONS: usize = 10_000;
-/// The maximum number of failed logins within the time below, for one address and for all
-/// addresses.
+/// The maximum number of failed logins per address within the time `WITHIN`.
 const TRIES: usize = 10;
+/// The maximum number of failed logins of all addresses within the time `WITHIN`.
 const TRIES_OF_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(300);
 
@@ -87,8 +87,8 @@ pub enum Refused {
 }
 
 impl Guard {
-    /// Creates the guard. A client that sends the token, such as a program that reads the metrics,
-    /// may look.
+    /// Creates the guard. A client that sends `token`, such as a program that reads the metrics,
+    /// has a viewer's rights.
     pub fn new(access: Access, token: Option<String>) -> Self {
         Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
     }
@@ -115,7 +115,7 @@ impl Guard {
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
-                // If the header occurs twice, one of the two may come from the visitor.
+                // If the header occurs twice, the visitor may have sent one of the two.
                 let mut named = headers.get_all(header.as_str()).iter();
                 let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
                 let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };
@@ -134,8 +134,8 @@ impl Guard {
         same(said, token).then(|| self.plain("token", Role::Viewer))
     }
 
-    /// Returns the id of a new session, for a cookie. Takes the time of one hash whether or not the
-    /// user exists.
+    /// Returns the id of a new session, for a cookie. Takes as long as one hash, even if the user
+    /// does not exist.
     pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
         let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
         self.count(from)?;

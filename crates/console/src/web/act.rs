@@ -205,7 +205,7 @@ impl Action {
         Ok(Done { count, id })
     }
 
-    /// Returns the statement that runs `deed` on the letters that parameters 6 and 7 select.
+    /// Returns the statement that runs `deed` on the dead letters that parameters 6 and 7 select.
     fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
         let ids = Text::of(
             db,
@@ -233,19 +233,19 @@ const RESCHEDULE: &str = "select pg_catalog.count(*) as n
 
 /// SQL for the queue of an audit entry.
 const QUEUE: &str = "nullif($3::text, '')";
-/// SQL for the queue of an audit entry about a schedule. It comes from the schedule, not from the
-/// form.
+/// SQL for the queue of an audit entry about a schedule. The queue is the schedule's, not the
+/// form's.
 const QUEUE_OF_SCHEDULE: &str = "(select s.queue from trunkline.schedule s where s.name = $6 and $3::text is not null)";
 const ID: &str = "pg_catalog.max(id)";
 const NO_ID: &str = "null::bigint";
 
-/// Selects the letters with two parameters: the values of the filter, and the limit.
+/// Selects the dead letters with two parameters: the values of the filter, and the limit.
 fn chosen(db: &Db, letters: &Sieve, values: &str, limit: &str) -> Text {
     Text::of(db, sql!("letters_of").trim_end()).with("conditions", &letters.conditions(values)).with("limit", limit)
 }
 
-/// Returns the statement that runs `deed` and writes its audit entry. The deed must return `n`, and
-/// also `id` if it enqueues.
+/// Returns the statement that runs `deed` and writes its audit entry. The result of `deed` must
+/// have a column `n`, and also `id` if it enqueues.
 fn noted(db: &Db, deed: &Text, of: &str, id: &str) -> Text {
     let of = Text::of(db, of);
     Text::of(db, sql!("noted")).with_text("deed", deed).with_text("of", &of).with("id", id)

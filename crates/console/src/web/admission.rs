@@ -1,5 +1,5 @@
-//! Limits connections. Admitted visitors have priority. For all other visitors, each address has a
-//! share of the connections, for a limited time.
+//! Limits connections. Admitted visitors have priority. All other visitors are strangers: they
+//! share the connections of their address, for a limited time.
 
 use std::{
     collections::BTreeMap,
@@ -13,18 +13,19 @@ use tokio::{
     time::timeout,
 };
 
-/// Strangers from one address may have this fraction of all connections, but at least `LEAST`.
+/// Strangers from one address may have 1/`SHARE` of all connections.
 const SHARE: usize = 8;
+/// The number of connections that strangers from one address may have at least.
 const LEAST: usize = 4;
 /// A stranger counts toward the share of its address only after this time, because a proxy in front
 /// of the console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// A connection ends after this time if no visitor was admitted on it.
 const LIFE: Duration = Duration::from_secs(60);
-/// While all places are taken, the oldest stranger loses its place at this interval.
+/// While all slots are taken, the oldest stranger loses its slot at this interval.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// All places for connections.
+/// All slots for connections.
 #[derive(Debug)]
 pub struct Door {
     share: usize,
@@ -36,7 +37,7 @@ pub struct Door {
 #[derive(Debug, Default)]
 struct Taken {
     last: u64,
-    /// The places, in the order of arrival.
+    /// The slots, in the order of arrival.
     seats: BTreeMap<u64, Place>,
 }
 
@@ -48,7 +49,7 @@ struct Place {
     ends: Arc<Notify>,
 }
 
-/// The place of a connection. Dropping it frees the place.
+/// A connection's slot. Dropping the value frees the slot.
 #[derive(Debug)]
 pub struct Seat {
     door: Arc<Door>,
@@ -63,8 +64,8 @@ impl Door {
         Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
-    /// Waits for a place. The oldest stranger loses its place if its address has more than its
-    /// share, or if no place is free.
+    /// Waits for a slot. The oldest stranger loses its slot if its address has more than its share,
+    /// or if no slot is free.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
         let counts = |entry: &Place| {
             entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
@@ -121,12 +122,12 @@ impl Seat {
         }
     }
 
-    /// Waits until the place is given to another visitor.
+    /// Waits until another visitor receives the slot.
     pub async fn taken(&self) {
         self.ends.notified().await;
     }
 
-    /// Returns true if a stranger has held the place for `LIFE`.
+    /// Returns true if a stranger has held the slot for `LIFE`.
     pub fn is_over(&self) -> bool {
         let taken = self.door.taken();
         let since = taken.seats.get(&self.number).and_then(|entry| entry.stranger_since);

@@ -21,8 +21,7 @@ pub struct Line {
     pub name: &'static str,
     /// The last value, formatted.
     pub last: String,
-    /// The points of the polylines, in a box of 600 by 100: one polyline for each piece without a
-    /// gap.
+    /// The points of the polylines, in a box of 600 by 100. Each gap starts another polyline.
     pub pieces: Vec<String>,
 }
 
@@ -31,7 +30,7 @@ pub type Values = Vec<(f64, f64)>;
 
 impl Chart {
     /// Draws the lines, with zero at the bottom and the highest value at the top. Values more than
-    /// `gap` minutes apart are not connected, because no sample was taken between them.
+    /// `gap` minutes apart are not connected, because they have no samples between them.
     pub fn of(title: &'static str, words: fn(f64) -> String, gap: f64, lines: &[(&'static str, Values)]) -> Self {
         let most = lines.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
         let lines = lines.iter().map(|(name, values)| Line {

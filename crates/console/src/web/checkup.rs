@@ -14,9 +14,10 @@ use crate::{
     reason::reason,
 };
 
-/// The findings are renewed after this time, or after `SHARE` times the duration of the last
-/// examination, whichever is longer.
+/// The minimum age of findings before another examination.
 const FRESH: Duration = Duration::from_secs(20);
+/// The minimum age of findings before another examination, as a multiple of the last examination's
+/// duration. The longer of both times counts.
 const SHARE: u32 = 10;
 /// A page waits at most this long for an examination.
 const WAIT: Duration = Duration::from_secs(2);
@@ -48,8 +49,8 @@ impl Checkup {
         Self { doctor, state: watch::Sender::new(State::default()) }
     }
 
-    /// Returns the latest findings, and whether an examination is in progress. Starts one if the
-    /// findings are old.
+    /// Returns the latest findings, and whether an examination is in progress. Starts an
+    /// examination if the findings are old.
     pub async fn state(self: &Arc<Self>, db: &Db) -> State {
         let mut seen = self.state.subscribe();
         let begins = self.state.send_if_modified(|state| {
@@ -67,8 +68,8 @@ impl Checkup {
 }
 
 async fn look(of: Arc<Checkup>, db: Db) {
-    // Dropping this value, even in a panic or with the runtime, lets the next page start another
-    // examination.
+    // Dropping this value lets the next page start another examination. The value is dropped even
+    // in a panic or with the runtime.
     let ends = Ends(of);
     let (at, begun) = (SystemTime::now(), Instant::now());
     let findings = ends.0.doctor.examine(&db).await.map_err(|error| reason(&error));

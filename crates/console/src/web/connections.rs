@@ -1,4 +1,4 @@
-//! Connections: their maximum number, the time limits for the other side, and the way they end.
+//! Connections: their maximum number, the clients' time limits, and the way they end.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -40,12 +40,11 @@ pub struct Bounds {
     pub patience: Duration,
 }
 
-/// The time that requests in progress have after `shutdown`.
+/// The time that requests in progress have to finish after `shutdown`.
 const LAST: Duration = Duration::from_secs(15);
-/// The maximum size of a body: a payload that is typed into a form, which encodes each byte as
-/// three.
+/// The maximum size of a body. A form encodes each byte of a typed payload as up to three bytes.
 const BODY: usize = 8 * 1024 * 1024;
-/// The maximum size of the body of a login, whose sender is not known yet.
+/// The maximum size of a login's body, whose sender is still unknown.
 const BODY_OF_LOGIN: usize = 16 * 1024;
 
 /// Accepts connections until `shutdown`, then ends the connections that are open.
@@ -80,7 +79,7 @@ pub async fn serve(
             }
         });
     }
-    let _ = ending.send(true); // ends live numbers, and each connection after its response
+    let _ = ending.send(true); // ends the live events, and each connection after its response
     let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
 }
 
@@ -92,7 +91,7 @@ async fn accept(listener: &TcpListener, door: &Arc<Door>) -> Option<(TcpStream, 
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
         Err(_) => {
-            sleep(Duration::from_secs(1)).await; // for example, no more files: an immediate retry would fail again
+            sleep(Duration::from_secs(1)).await; // for example, no free file descriptor: an immediate retry would fail again
             None
         }
     }

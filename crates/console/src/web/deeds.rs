@@ -22,8 +22,7 @@ use super::{
 };
 use crate::reason::reason;
 
-/// Describes an action and asks for confirmation. An action that the server would refuse fails
-/// here.
+/// Describes an action and asks for confirmation. Fails if the server would refuse the action.
 pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
     let (action, is) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
@@ -137,7 +136,7 @@ async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Actio
     again(site, visitor, form, status_of(error), "The action failed".to_owned(), why, &action.place()).await
 }
 
-/// Shows the form with the values that were typed, and the reason why it did not act.
+/// Shows the form again with the typed values, and the reason why the action failed.
 async fn again(
     site: &Site,
     visitor: &Visitor,

@@ -9,8 +9,8 @@ pub struct Form {
     pub verb: String,
     pub queue: String,
     pub id: String,
-    /// The error that selects a group of letters. An empty text selects the letters without an
-    /// error.
+    /// The error that selects a group of dead letters. An empty text selects the dead letters
+    /// without an error.
     pub error: Option<String>,
     pub text: String,
     pub from: String,
@@ -39,7 +39,7 @@ pub struct Typed {
 }
 
 impl Form {
-    /// Returns all names and values, except those in `without`.
+    /// Returns the names and values of all fields, except those in `without`.
     pub fn fields(&self, without: &[&str]) -> Vec<(&'static str, &str)> {
         let error = self.error.as_deref().map(|error| ("error", error));
         let others = [

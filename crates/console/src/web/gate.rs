@@ -47,7 +47,7 @@ impl Gate {
             _ if path == "/live" || path.starts_with("/assets/") => Vec::new(),
             Some(_) if path == "/metrics" => vec![Arc::clone(&self.scrapes)],
             Some(visitor) => vec![self.of(&visitor.name), Arc::clone(&self.pages)],
-            None => Vec::new(), // such as a login, which does not ask the database
+            None => Vec::new(), // for example a login, which does not query the database
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Formats JSON for people: indented, with keys and values in colours. Numbers and the order of
 //! keys are not changed.
 
-/// The kind of a piece and its text. The kind is `key`, `string`, `number`, `word`, or empty.
+/// The kind and the text of a piece. The kind is `key`, `string`, `number`, `word`, or empty.
 pub type Piece = (&'static str, String);
 
-/// The maximum length of a formatted text. If it would be longer, the text is shown unformatted.
+/// The maximum length of a formatted text. Longer texts are shown unformatted.
 const MOST: usize = 256 * 1024;
 
-/// Returns `None` if the text is not a JSON object or array, or would be too long.
+/// Splits a JSON text into pieces. Returns `None` if the text is not a JSON object or array, or
+/// would be too long.
 pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     let is_folded = text.trim_start().starts_with(['{', '[']);
     if !is_folded || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {

@@ -17,12 +17,12 @@ use super::{
 
 /// Dead letters with the same error.
 struct Same {
-    /// The error, safe to show on a page.
+    /// The error, safe to display on a page.
     shown: String,
     count: String,
     first: String,
     last: String,
-    /// The form fields that select this group among the letters that the search found.
+    /// The form fields that select this group among the dead letters that the search found.
     fields: Vec<(&'static str, String)>,
     /// The query string of a link to this group.
     link: String,

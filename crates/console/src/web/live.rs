@@ -13,12 +13,12 @@ use tokio::{sync::watch, time::interval};
 
 use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 
-/// The interval at which the session is checked; no more numbers are sent once it has ended.
+/// The interval at which the stream checks the session. An ended session receives no more numbers.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Sends events until the console ends, or the visitor leaves or logs out. An event has the
+/// Sends events until the console ends, or the visitor leaves or logs out. An event contains the
 /// verdict, and the queues whose numbers have changed since the last event. If the list of queues
-/// has changed, the event has the names of all queues.
+/// has changed, the event contains the names of all queues.
 pub fn live(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,
@@ -26,7 +26,7 @@ pub fn live(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
     let place = Arc::clone(&site.live).try_acquire_owned().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     let mut pictures = site.pulse.picture.clone();
-    pictures.mark_changed(); // the first event comes at once
+    pictures.mark_changed(); // sends the first event immediately
     let looks = interval(LOOK);
     let events = stream::unfold(
         (pictures, ended, Map::new(), place, site, headers, looks),

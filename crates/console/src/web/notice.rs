@@ -1,16 +1,16 @@
-//! A notice about the last action, shown once on the next page. It is carried by a cookie. So a
+//! A notice about the last action, shown once on the next page. A cookie carries the notice. So a
 //! reload of that page does nothing, and any console can show the notice.
 
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const COOKIE: &str = "trunkline_notice";
-/// The maximum length of a cookie that a console writes.
+/// The maximum length of a notice's cookie.
 const MOST: usize = 600;
 /// The lifetime of the cookie in seconds. The next page follows at once.
 const LASTS: u32 = 60;
 
-/// A sentence, and a link to a message if the notice is about one.
+/// A sentence, and a link to a message if the notice is about a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notice {
     pub text: String,
@@ -30,8 +30,8 @@ impl Notice {
         set(&value, LASTS, base, is_secure)
     }
 
-    /// Reads the notice that a request carries. It is only text to show, because a visitor can send
-    /// any cookie.
+    /// Reads the notice that a request carries. The notice is only displayed, because a visitor can
+    /// send any cookie.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let value = cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
         let text = percent_decode_str(&value).decode_utf8().ok()?;

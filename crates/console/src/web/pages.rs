@@ -205,7 +205,7 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
-/// Reports only whether the database answers and has a schema, for process supervisors.
+/// Reports to process supervisors only whether the database answers and has a schema.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")
@@ -215,7 +215,7 @@ pub async fn healthz(State(site): Here) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
-/// Returns the metrics for Prometheus, to visitors who may look.
+/// Returns the metrics for Prometheus, if the visitor is admitted.
 pub async fn metrics(State(site): Here) -> Response {
     let text = site.metrics.exposition(&site.db).await;
     ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response()

@@ -79,7 +79,7 @@ impl Action {
         }
     }
 
-    /// Describes what was done to `count` messages, dead letters or schedules.
+    /// Describes what the action did to `count` messages, dead letters or schedules.
     pub fn done(&self, count: i64) -> String {
         let queue = &self.queue;
         let of = |what: &str| words::several(count, what);
@@ -100,7 +100,7 @@ impl Action {
         }
     }
 
-    /// Returns the path of the page that follows the action.
+    /// Returns the path of the page that is shown after the action.
     pub fn place(&self) -> String {
         let queue = &self.queue;
         match &self.deed {
@@ -118,7 +118,7 @@ impl Action {
     }
 }
 
-/// Returns the name of an action, for people.
+/// Returns the name of an action as pages show it.
 pub fn verb(name: &str) -> &str {
     match name {
         "pause-schedule" => "pause a schedule",
@@ -130,7 +130,7 @@ pub fn verb(name: &str) -> &str {
     }
 }
 
-/// Returns the label of the button that confirms.
+/// Returns the label of the button that confirms the action.
 pub fn button(name: &str) -> &str {
     match name {
         "pause" | "pause-schedule" => "Pause",

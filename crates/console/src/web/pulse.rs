@@ -20,13 +20,13 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 /// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
 /// The list of queues is read again after `SHARE` times the duration of the last reading. The
-/// queues' sequences are read as well, which takes half as long.
+/// queues' sequences are read, too, which takes half as long.
 const SHARE: u32 = 450;
 /// The minimum interval between two readings of the workers' reports and the schedules.
 const BESIDES: Duration = Duration::from_secs(5);
 /// The interval between two points of the last hour.
 const POINT: Duration = Duration::from_secs(60);
-/// The latest numbers of a queue.
+/// A queue's latest numbers and its last hour.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub description: Description,
@@ -34,8 +34,8 @@ pub struct Known {
     pub counts: Option<Counts>,
     /// The time at which the counts were taken.
     pub at: SystemTime,
-    /// The messages that were enqueued and that left per second between the last two counts. These
-    /// are estimates: see [`Flow`].
+    /// The estimated numbers of messages that were enqueued and that left per second between the
+    /// last two counts: see [`Flow`].
     pub flow: Flow,
     /// The messages that failed per second, as the queue's workers report.
     pub failing: Option<f64>,
@@ -104,7 +104,7 @@ impl Known {
     }
 }
 
-/// All queues, or the reason why there are no numbers.
+/// The numbers of all queues, or the reason why there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Gathered {
     pub queues: BTreeMap<String, Known>,
@@ -116,7 +116,7 @@ pub struct Gathered {
     shared_at: Option<Instant>,
 }
 
-/// The latest picture. Dropping it ends the sampling.
+/// The latest numbers. Dropping this value ends the sampling.
 #[derive(Debug)]
 pub struct Pulse {
     pub picture: watch::Receiver<Arc<Gathered>>,
@@ -130,7 +130,7 @@ impl Drop for Pulse {
 }
 
 impl Pulse {
-    /// Starts to sample. The first picture is available when this function returns.
+    /// Starts sampling. The first numbers are available when this function returns.
     pub async fn begin(db: Db, metrics: Metrics) -> Self {
         let mut picture = Gathered::default();
         let mut pause = look(&db, &metrics, &mut picture).await;
@@ -147,8 +147,8 @@ impl Pulse {
         Self { picture: told, task }
     }
 
-    /// Returns why the numbers are not being updated, or `None` if they are. A panic of the
-    /// sampling task is one such reason.
+    /// Returns the reason why the numbers are not updated, or `None` if they are. A panic of the
+    /// sampling task is such a reason.
     pub fn problem(&self) -> Option<String> {
         match self.task.is_finished() {
             true => Some("the console had an internal error: restart it".to_owned()),
@@ -164,7 +164,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let listed = db.list_queues().await.map_err(|error| error.to_string());
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
     if picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // A failure here repeats below, where it is reported.
+        // If this fails, the statement below fails, too, and its error is reported.
         picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }

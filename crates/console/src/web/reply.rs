@@ -37,7 +37,7 @@ pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str
     with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
 }
 
-/// Returns the queue. Since it exists, its name may be used in a statement from here on.
+/// Returns the queue. The caller may then use its name in statements, because the queue exists.
 pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
     match site.db.describe_queue(name).await {
         Ok(is) => Ok(is),

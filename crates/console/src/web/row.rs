@@ -1,10 +1,10 @@
-//! A queue in the overview: its numbers and states as a page shows them.
+//! A queue in the overview: its numbers and states in the form that a page shows.
 
 use std::time::{Duration, SystemTime};
 
 use super::{pulse::Known, spark, words};
 
-/// A queue's line in the overview.
+/// A queue's row in the overview.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the class of a cell, by its name: zero and unknown values are shown faintly.
+    /// Returns the CSS class of the cell with this name. Zero and unknown values are shown faintly.
     pub fn faint(&self, cell: &str) -> &'static str {
         let text = match cell {
             "due" => &self.due,
@@ -48,7 +48,8 @@ impl Row {
     }
 }
 
-/// The seconds after which a due message counts as late. The doctor has the same patience.
+/// The number of seconds after which a due message counts as late. The doctor's default patience is
+/// the same.
 const PATIENCE: f64 = 300.0;
 
 impl Row {

@@ -12,7 +12,7 @@ use axum::{
 
 use super::{access::Visitor, admission::Seat, notice::Notice, reply::plain, site::Site};
 
-/// Allows only the console's own scripts and files, and no embedding in another site's frame.
+/// Allows only the console's own scripts and files, and forbids embedding in another site's frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
@@ -47,8 +47,8 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     if !path.starts_with("/assets/") {
-        // If the browser goes back to a question, it needs its stored copy, because it does not
-        // send a form again.
+        // A browser that goes back to a confirmation page needs its stored copy, because it does
+        // not send a form again.
         let kept = if path.starts_with("/act") { "private, no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     }
@@ -60,7 +60,8 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
-        // Another site can point its own name at this machine, and its pages would be admitted.
+        // Another site can point its own host name at this machine, and then its pages would be
+        // admitted.
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
@@ -101,8 +102,8 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Checks that a form comes from the console itself. Browsers send the origin of a form. Programs
-/// may send none, but they do not carry a visitor's cookies.
+/// Checks that a form comes from the console itself. Browsers send the origin of a form. Other
+/// programs may send no origin, but they do not carry a visitor's cookies.
 fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if said("sec-fetch-site").is_some_and(|site| site != "same-origin") {
@@ -112,7 +113,7 @@ fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     origin.is_none_or(|origin| origin.split_once("://").map(|(_, of)| of) == host)
 }
 
-/// Returns the visitor's address, as seen by the connection.
+/// Returns the visitor's address, as the connection reports it.
 pub fn address(info: &ConnectInfo<SocketAddr>) -> std::net::IpAddr {
     info.0.ip().to_canonical()
 }

@@ -3,7 +3,7 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// Conditions on dead letters. Without a field, all letters match.
+/// Conditions on dead letters. Without any field, all dead letters match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Sieve {
@@ -15,14 +15,14 @@ pub struct Sieve {
     pub key: Option<String>,
     /// Text in the metadata, as JSON.
     pub metadata: Option<String>,
-    /// The earliest time of death, in UTC: `2026-11-24T10:00`.
+    /// The earliest time at which the dead letters died, in UTC: `2026-11-24T10:00`.
     pub from: Option<String>,
-    /// The time before which the letters died.
+    /// The time before which the dead letters died.
     pub until: Option<String>,
 }
 
 impl Sieve {
-    /// Removes empty fields. An empty `error` stays, because it selects the letters without an
+    /// Removes empty fields. An empty `error` stays, because it selects the dead letters without an
     /// error.
     pub fn tidied(mut self) -> Self {
         for field in [&mut self.text, &mut self.key, &mut self.metadata, &mut self.from, &mut self.until] {
@@ -31,7 +31,7 @@ impl Sieve {
         self
     }
 
-    /// Returns the same filter for all groups.
+    /// Returns the same filter without the group.
     pub fn of_all_groups(&self) -> Self {
         Self { error: None, ..self.clone() }
     }
@@ -106,8 +106,8 @@ impl Sieve {
     }
 }
 
-/// Returns SQL for the line that identifies an error. This is the first line, or for a Python
-/// traceback the last unindented line, which names the exception.
+/// Returns SQL for the line that identifies an error: the first line, or for a Python traceback the
+/// last unindented line, which names the exception.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
@@ -118,7 +118,7 @@ pub fn line(error: &str) -> String {
 
 /// Returns SQL for the kind of an error's line. Addresses, ids and numbers become `#`, but a status
 /// at the start, such as `404 Not Found` or `HTTP 500`, stays. The expressions are simple, because
-/// the server tries them at each character of each line.
+/// the server tries them at every character of every line.
 pub fn kind(line: &str) -> String {
     let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
     let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");

@@ -22,7 +22,7 @@ pub struct Site {
     pub pulse: Pulse,
     pub metrics: Metrics,
     pub read_only: bool,
-    /// The name of the database, for people who have several.
+    /// The name of the database, for visitors with several databases.
     pub title: String,
     /// True if the console serves TLS.
     pub is_secure: bool,

@@ -26,7 +26,7 @@ pub type Message =
 /// length, key.
 pub type Line = (i64, String, SystemTime, SystemTime, i32, Option<String>, String, i64, Option<String>);
 
-/// Dead letters with the same error: the error, their number, the first, the last.
+/// Dead letters with the same error: the error, their number, and the first and last time of death.
 pub type Group = (String, i64, SystemTime, SystemTime);
 
 /// A dead letter: id, died at, attempt, error, the start of the payload, its length, key.
@@ -36,8 +36,9 @@ pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 /// affected messages.
 pub type Entry = (i64, SystemTime, String, String, String, Option<String>, String, i64);
 
-/// A relay: `works` or `silent`, name, queue, direction and broker, the number of messages that
-/// arrived, those refused and held, the lag, the last error, its time, the time of the last report.
+/// A relay: its state (`works` or `silent`), name, queue, and direction with the broker; the
+/// numbers of messages that arrived, were refused and are held; the lag; the last error and its
+/// time; and the time of the last report.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
 /// A connected program: its name and its number of sessions.
@@ -53,7 +54,7 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
 }
 
 /// Numbers by queue that are read in addition to the counts: failed messages per second, the number
-/// of schedules, and their next tick. They are empty if the role may not read them.
+/// of schedules, and their next tick. The maps are empty if the role may not read them.
 #[derive(Debug, Default)]
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
@@ -63,7 +64,7 @@ pub struct Besides {
 }
 
 /// Returns whether this role may read the workers' reports, read the schedules and keep the
-/// history, and whether the server is a standby, which has no reports.
+/// history. The last value is true if the server is a standby, which has no reports.
 pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
     ask(db, sql!("readable"), ()).await
 }
@@ -86,8 +87,8 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Returns whether this role may write the audit, which every action requires, and whether the
-/// server is a standby, where no action is possible.
+/// Returns whether this role may write the audit, which every action requires. The second value is
+/// true if the server is a standby, where no action is possible.
 pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
     ask(db, sql!("may_act"), ()).await
 }

@@ -1,4 +1,4 @@
-//! Makes pages that query the database wait for their turn.
+//! Makes pages wait for their turn to query the database.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use super::{access::Visitor, reply::plain, site::Site};
 /// The maximum time that a page waits for its turn.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Makes a page that queries the database wait for its turn. Once started, a page runs to its end
-/// even if the visitor has left, because the server's work for the page continues, too.
+/// Makes a page wait for its turn to query the database. Once started, a page runs to its end even
+/// if the visitor has left, because the server continues to work on its queries.
 pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
     if turns.is_empty() {

@@ -30,12 +30,12 @@ pub struct Trouble {
     pub queue: String,
     pub state: &'static str,
     pub what: String,
-    /// The path of a page below the queue's page.
+    /// The path of the page about the problem, relative to the queue's page.
     pub place: &'static str,
 }
 
-/// All states, the worst first, each with its text. A queue may have several states, and counts in
-/// each.
+/// All states with their texts, the worst first. A queue may have several states, and counts toward
+/// each of them.
 const STATES: [(&str, &str); 4] =
     [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not visible")];
 /// The maximum number of queues with problems on the page.

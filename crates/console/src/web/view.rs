@@ -23,7 +23,7 @@ pub struct Frame {
     pub has_logins: bool,
     /// The prefix of all paths.
     pub base: String,
-    /// The reason why the visitor may not act.
+    /// The reason why the visitor may not perform actions, if there is one.
     pub barred: Option<&'static str>,
     /// The actions that the console's own role may not perform.
     pub refused: Vec<String>,
@@ -47,7 +47,7 @@ impl Frame {
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
-            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // the action itself is refused
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // if this fails, the action itself is refused
             problem: site.pulse.problem(),
         }
     }
@@ -57,7 +57,7 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// Returns the actions that the role may not perform, as text for the page.
+    /// Returns a list of the actions that the role may not perform.
     pub fn refused_in_words(&self) -> String {
         self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
     }
@@ -153,7 +153,7 @@ pub struct Schedules {
     pub plans: Vec<Plan>,
 }
 
-/// A relay, formatted for its page.
+/// A relay in the form that its page shows.
 #[derive(Debug, Clone)]
 pub struct Relay {
     pub name: String,
@@ -181,7 +181,7 @@ pub struct DoctorPage {
     pub frame: Frame,
     /// The findings, each with the time since which the problem has existed.
     pub findings: Vec<(Finding, String)>,
-    /// The time for which an examination has been in progress, if there is one.
+    /// The time for which the current examination has been running, if there is one.
     pub looks_for: Option<String>,
     /// The time of the findings, and how long the examination took.
     pub at: String,

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::json::{self, Piece};
 
-/// `1,234,567`.
+/// Formats a number: `1,234,567`.
 pub fn thousands(number: impl Into<i128>) -> String {
     let digits = number.into().to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
@@ -17,7 +17,7 @@ pub fn thousands(number: impl Into<i128>) -> String {
     shown
 }
 
-/// `850 ms`, `12 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h`.
+/// Formats a duration: `850 ms`, `12 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h`.
 pub fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     let two = |big: u64, small: u64, of: &str, and: &str| match small {
@@ -41,7 +41,7 @@ pub fn ago(time: SystemTime) -> String {
     }
 }
 
-/// `2026-11-24 09:27:33 UTC`.
+/// Formats a time: `2026-11-24 09:27:33 UTC`.
 pub fn time(time: SystemTime) -> String {
     match jiff::Timestamp::try_from(time) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -49,7 +49,7 @@ pub fn time(time: SystemTime) -> String {
     }
 }
 
-/// `12.5 MiB`.
+/// Formats a size: `12.5 MiB`.
 pub fn bytes(count: i64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let (mut count, mut unit) = (count as f64, 0);
@@ -82,17 +82,17 @@ pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     (pieces.into_iter().map(|(kind, text)| (kind, text.chars().map(visible).collect())).collect(), whole)
 }
 
-/// `1 message`, `2,000 messages`.
+/// Formats a count with its noun: `1 message`, `2,000 messages`.
 pub fn several(count: i64, what: &str) -> String {
     format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// Formats a text from the database for a page.
+/// Makes a text from the database safe to display on a page.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Replaces characters that control a terminal or change the direction of writing.
+/// Replaces a character that controls a terminal or changes the direction of writing.
 pub fn visible(sign: char) -> char {
     match sign {
         '\n' | '\t' => sign,
@@ -102,16 +102,19 @@ pub fn visible(sign: char) -> char {
     }
 }
 
+/// Parses a whole number. `what` names it in the error.
+///
 /// # Errors
 /// If the text is not a whole number.
 pub fn number(what: &str, text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{what} {text:?} is not a whole number"))
 }
 
-/// Parses seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is zero.
+/// Parses a number of seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is
+/// zero.
 ///
 /// # Errors
-/// If the text is not a time, or is more than 36500 days.
+/// If the text is not a time, or is longer than 36500 days.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is not a time such as 90, 90s, 5m, 1h or 7d");

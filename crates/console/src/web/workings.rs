@@ -1,4 +1,4 @@
-//! The page of a queue's workings: workers, sessions, partitions and keys.
+//! The page that shows how a queue works: its workers, sessions, partitions and keys.
 
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{metrics::ask::alone, reason::reason, schema::Text};
 
-/// A worker that reports.
+/// A worker that reports to the database.
 #[derive(Debug, Clone)]
 pub struct WorkerRow {
     pub who: String,
@@ -46,7 +46,7 @@ pub struct PartitionRow {
     pub lines: String,
 }
 
-/// The first message of a partition or of a key, which the messages behind it wait for.
+/// The first message of a partition or of a key. The messages after it wait for it.
 #[derive(Debug, Clone)]
 pub struct First {
     pub id: i64,
@@ -74,7 +74,8 @@ type Session = (String, String, i64, Option<SystemTime>);
 type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
 
-/// All workings. Parts that the role may not see are missing, and `hidden` contains the reasons.
+/// Everything that the page shows. Parts that the role may not see are missing, and `hidden`
+/// contains the reasons.
 #[derive(Debug, Clone, Default)]
 pub struct Workings {
     pub workers: Vec<WorkerRow>,
@@ -83,7 +84,7 @@ pub struct Workings {
     pub sessions: Vec<Sessions>,
     pub partitions: Vec<PartitionRow>,
     pub keys: Vec<KeyRow>,
-    /// The name of the database as a shard, and whether it is being drained.
+    /// The database's name as a shard, and whether the shard is being drained.
     pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
     /// True on a standby, which has no workers' reports.

@@ -1,5 +1,5 @@
-//! The rules of each broker: headers that it accepts, names that it obeys, and names that the relay
-//! uses.
+//! The rules of each broker: the headers that it accepts, the header names that it acts on, and the
+//! names that the relay uses.
 
 use super::{KEY_ENCODING, TOMBSTONE, Value, destination};
 use crate::outgoing::{ATTEMPT, ID, KEY};
@@ -7,22 +7,22 @@ use crate::outgoing::{ATTEMPT, ID, KEY};
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule by itself")]
 pub(crate) struct Broker {
     pub name: &'static str,
-    /// Returns true for names that the broker, or its client, obeys or uses itself.
+    /// Returns true for names that the broker or its client acts on or sets itself.
     is_order: fn(&str) -> bool,
-    /// Names that the relay writes.
+    /// The names that the relay writes.
     own: &'static [&'static str],
     takes_name: fn(&[u8]) -> bool,
     takes_text: fn(&str) -> bool,
     takes_bytes: bool,
     takes_null: bool,
     takes_amqp: bool,
-    /// True if a header's name may occur several times.
+    /// True if a message may have several headers with the same name.
     pub repeats: bool,
     /// The maximum number of bytes per name.
     pub longest_name: usize,
     /// True if one header carries the key, and another one marks a missing value.
     pub key_is_header: bool,
-    /// Fails with the reason if a message can never go to this destination.
+    /// Checks a destination. Fails with the reason if no message can be sent to it.
     pub destination: fn(&str) -> Result<(), String>,
 }
 
@@ -92,7 +92,7 @@ impl Broker {
         destination: destination::routing_key,
     };
 
-    /// Returns true if the broker carries the header unchanged and does not obey it.
+    /// Returns true if the broker carries the header unchanged and does not act on it.
     pub fn takes(&self, name: &[u8], value: &Value<'_>) -> bool {
         let text = std::str::from_utf8(name);
         let is_taken = |name: &&str| self.own.iter().any(|own| own.eq_ignore_ascii_case(name)) || (self.is_order)(name);

@@ -1,5 +1,5 @@
-//! Checks destinations before a message is sent, because a broker closes the connection for some
-//! wrong destinations and does not report others.
+//! Checks destinations before a message is sent. For some wrong destinations a broker closes the
+//! connection, and for others it reports no error.
 
 use crate::template::shortened;
 
@@ -43,8 +43,8 @@ pub(super) fn topic(to: &str) -> Result<(), String> {
     if !to.bytes().all(is_plain) || matches!(to, "." | "..") {
         return refused("a topic is made of ASCII letters, digits, dots, _ and -");
     }
-    // Brokers store their groups and transactions in such topics, and read every record as their
-    // own.
+    // Brokers store their groups and transactions in such topics, and would read any record there
+    // as their own.
     if to.starts_with("__") {
         return refused("topics that begin with __ are the brokers' own");
     }

@@ -1,5 +1,5 @@
-//! `trunkline-header.NTH.KIND.NAME`: the form, in metadata and in the headers of a broker, of a
-//! header that the other side cannot carry unchanged.
+//! The escaped form `trunkline-header.NTH.KIND.NAME` of a header that the other side cannot carry
+//! unchanged. It occurs in metadata and in brokers' headers.
 //!
 //! NTH counts the headers with the same name from 1. KIND is `text`, `base64` (bytes that are not
 //! text), `null` or `amqp`. NAME and text values are graphic ASCII, and everything else is
@@ -42,8 +42,8 @@ impl<'a> Escaped<'a> {
         (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
     }
 
-    /// Decodes a name and a value, but only if [`Escaped::encode`] would produce exactly these. So
-    /// a header has only one escaped form.
+    /// Decodes a name and a value, but only if [`Escaped::encode`] would produce exactly these.
+    /// Each header therefore has exactly one escaped form.
     pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));

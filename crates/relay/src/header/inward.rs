@@ -11,7 +11,7 @@ use super::{
 };
 use crate::outgoing::KEY;
 
-/// The metadata and the key that the headers are converted to.
+/// The metadata and the key that a broker's headers are converted to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub metadata: Metadata,
@@ -19,8 +19,8 @@ pub(crate) struct Headers {
     pub key: Option<String>,
 }
 
-/// Names that have a meaning in metadata. A header that has such a name but another meaning is
-/// escaped.
+/// Names that the relay itself uses in metadata. A broker's header with such a name is escaped,
+/// unless the header has the same meaning.
 const MEANT: [&str; 3] = [KEY, KEY_ENCODING, TOMBSTONE];
 
 /// Returns the metadata and the key. Headers that the relay wrote take precedence.

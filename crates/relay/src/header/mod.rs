@@ -1,10 +1,10 @@
 //! Headers: names and values that accompany a body, for every broker and both directions.
 //!
-//! Metadata has names with one text each. Brokers allow more: bytes that are not text, names
-//! without a value, repeated names, and names that they obey. A header that the other side cannot
-//! carry unchanged travels under a name that describes it, `trunkline-header.NTH.KIND.NAME`, and is
+//! Metadata has one text per name. Brokers allow more: bytes that are not text, names without a
+//! value, repeated names, and names that they act on. A header that the other side cannot carry
+//! unchanged travels under a name that describes it, `trunkline-header.NTH.KIND.NAME`, and is
 //! decoded where possible: see [`escape`]. So a header arrives exactly, or the message is refused
-//! with the header's name. The relay never changes a header, and no broker obeys metadata.
+//! with the header's name. The relay never changes a header, and no broker acts on metadata.
 
 #![cfg_attr(
     not(all(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis")),
@@ -39,7 +39,7 @@ pub(crate) const BODY: &str = "body";
 /// A header of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
-    /// The name. It is text, except for Redis, whose names may be any bytes.
+    /// The name. It is text, except for Redis, which allows any bytes as a name.
     pub name: Cow<'a, [u8]>,
     pub value: Value<'a>,
 }

@@ -62,7 +62,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
             ));
         }
     }
-    // Counts the headers with the previous name that keep their own name.
+    // The previous header's name, and the number of headers so far that kept this name.
     let (mut last, mut plain) = (Vec::new(), 0);
     for header in all {
         if several && last != *header.name {

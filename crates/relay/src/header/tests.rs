@@ -1,5 +1,5 @@
-//! Metadata and headers are unchanged after a round trip, or are refused by name. A broker obeys
-//! none of the headers.
+//! Metadata and headers are unchanged after a round trip, or the relay refuses them by name. No
+//! broker acts on a header.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trunkline::Metadata;
@@ -9,7 +9,7 @@ use crate::outgoing::{ATTEMPT, ID, KEY, Outgoing};
 
 const BROKERS: [&Broker; 4] = [&Broker::NATS, &Broker::REDIS, &Broker::KAFKA, &Broker::RABBITMQ];
 
-/// Names that brokers obey or that the relay uses, and names that no broker can carry.
+/// Names that brokers act on or that the relay uses, and names that no broker can carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "nats-ttl",
@@ -82,8 +82,8 @@ fn outgoing(metadata: Metadata, key: Option<String>) -> Outgoing {
     Outgoing { key, metadata, ..Outgoing::new("q/1/1", "to", "body") }
 }
 
-/// Orders headers as a broker does: headers of one name keep their order, and RabbitMQ sorts by
-/// name.
+/// Orders headers as a broker does: headers with the same name keep their order, and RabbitMQ sorts
+/// by name.
 fn over<'a>(broker: &Broker, mut all: Vec<Header<'a>>) -> Vec<Header<'a>> {
     for header in &all {
         if broker.name == "NATS" {
@@ -207,7 +207,7 @@ proptest! {
                 None => Value::Bytes(value.into()),
             });
             let header = |(name, of): &(Vec<u8>, &Option<Vec<u8>>)| Header { name: name.clone().into(), value: value(of) };
-            // Keeps headers that the broker could have and the relay did not write.
+            // Keeps the headers that the broker can carry and that the relay did not write.
             let mut there: Vec<_> = all.iter().map(header).filter(|header| broker.takes(&header.name, &header.value)).collect();
             there.sort_by(|one, other| one.name.cmp(&other.name));
             if !broker.repeats {

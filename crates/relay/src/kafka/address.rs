@@ -1,5 +1,4 @@
-//! The relay requires a confirmation for each message, and no transactions. The end of a partition
-//! is not an error.
+//! Converts a relay's address to librdkafka's configuration.
 
 use percent_encoding::percent_decode_str;
 use rdkafka::ClientConfig;
@@ -19,7 +18,7 @@ const OURS: [&str; 13] = [
     "enable.auto.commit",
     "auto.offset.reset",
     "isolation.level",
-    // The relay needs a confirmation for each message, without transactions; the end of a partition
+    // Each message needs a confirmation, the relay uses no transactions, and the end of a partition
     // is not an error.
     "delivery.report.only.error",
     "transactional.id",

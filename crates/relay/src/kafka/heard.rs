@@ -1,4 +1,4 @@
-//! Errors that the client reports independently of its answers, above all the reason why it has no
+//! Errors that the client reports outside of its answers, mainly the reason for a missing
 //! connection.
 
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! The meaning of Kafka's errors for a message. The code decides; the text is for people.
+//! The meaning of Kafka's errors for a message. Only the error's code counts; the text is for
+//! people.
 
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode as Code};
 

@@ -37,12 +37,12 @@ use crate::{
 const PATIENCE: &str = "10000";
 /// The time for which the client looks for a missing topic, in milliseconds.
 const ASKED: &str = "5000";
-/// The time that the brokers have to answer whether a topic exists, and the codes for a missing
-/// topic.
+/// The time that the brokers have to answer whether a topic exists.
 const ASKS: Duration = Duration::from_secs(5);
+/// The codes for a missing topic.
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
-/// The maximum size of a request that a broker accepts in its default configuration, in bytes. It
-/// closes the connection without an answer if a request is larger.
+/// The maximum size of a request that a broker accepts in its default configuration, in bytes. For
+/// a larger request the broker closes the connection without an answer.
 const LARGEST: &str = "100000000";
 
 /// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are
@@ -65,7 +65,8 @@ pub struct KafkaSink {
     config: ClientConfig,
     /// The producer for requests with many messages.
     many: Renewed,
-    /// The producer for requests with one message: messages whose batch was too large.
+    /// The producer for requests with one message. It resends the messages of a batch that was too
+    /// large.
     alone: Renewed,
 }
 
@@ -236,7 +237,7 @@ impl Renewed {
     }
 }
 
-/// Takes the brokers' answers in the client's thread.
+/// Receives the brokers' answers on the client's thread.
 #[derive(Default)]
 struct Answers(Heard);
 
@@ -257,7 +258,7 @@ impl ProducerContext for Answers {
     }
 }
 
-/// The position of a message in its batch, used to assign the answer.
+/// The position of a message in its batch, which assigns the broker's answer to the message.
 struct Ticket {
     reports: Arc<Reports>,
     at: usize,

@@ -31,9 +31,9 @@ use crate::{
 
 /// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The time that a broker has to list the partitions, and the interval at which new partitions are
-/// searched for.
+/// The time that a broker has to list the partitions.
 const ASKED: Duration = Duration::from_secs(10);
+/// The interval between two searches for new partitions.
 const RENEWED: Duration = Duration::from_secs(60);
 
 /// A Kafka topic, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
@@ -115,8 +115,8 @@ impl KafkaSource {
             .ok_or_else(|| Error::usage(format!("{}: {after:?} is not a position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
-        // Gives each partition an offset from the start. So the source detects messages that the
-        // topic drops before the first read.
+        // Assigns an offset to each partition now. So the source detects messages that the topic
+        // drops before the first read.
         let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
         for (partition, (first, _)) in self.ends(unknown).await? {
             self.next.insert(partition, first);
@@ -301,8 +301,8 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of messages between the position and the ends. Markers of transactions
-    /// have offsets, too, but are never delivered. So the lag is 0 if the client has nothing left.
+    /// Returns the number of messages between the position and the ends. Transaction markers have
+    /// offsets but are never delivered, so the lag is 0 once the client has delivered everything.
     fn lag(&self, read: &BTreeMap<i32, i64>) -> Option<u64> {
         let ends = self.ends();
         let left = |(partition, end): (&i32, &End)| {

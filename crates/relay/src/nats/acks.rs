@@ -156,7 +156,7 @@ fn answer(message: &Message) -> Answer {
     said(&message.payload)
 }
 
-/// Parses a stream's answer. If another service on the subject answers, that confirms nothing.
+/// Parses a stream's answer. An answer from another service on the subject is not a confirmation.
 fn said(payload: &[u8]) -> Answer {
     #[derive(Deserialize)]
     struct PublishReply {

@@ -74,7 +74,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
         None => options,
     };
     if let Some(file) = address.option::<String>("ca")? {
-        address.authorities()?; // fails if it cannot be read
+        address.authorities()?; // fails if the file cannot be read
         options = options.add_root_certificates(file.into());
     }
     let client = options.connect(address.urls()).await;

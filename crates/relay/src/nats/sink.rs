@@ -68,8 +68,8 @@ impl NatsSink {
         }
     }
 
-    /// Decides the outcome of a message without a responder on its subject. The refusal is for good
-    /// if `JetStream` itself confirms that no stream takes the subject.
+    /// Returns the outcome of a message whose subject has no responder. The refusal is for good if
+    /// `JetStream` itself confirms that no stream takes the subject.
     async fn without_stream(&self, subject: &str) -> Outcome {
         match self.context.stream_by_subject(subject).await {
             Err(error) if matches!(error.kind(), GetStreamByNameErrorKind::NotFound) => {
@@ -80,8 +80,8 @@ impl NatsSink {
     }
 
     async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
-        // Without a connection the client buffers messages, and then blocks all callers until it
-        // has one.
+        // While disconnected, the client buffers messages, and then blocks all callers until it
+        // reconnects.
         if self.client.connection_state() == State::Disconnected {
             return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
         }
@@ -105,8 +105,8 @@ impl NatsSink {
                 }
             }
         };
-        // If the server is away for long, the client accepts no more messages, and the remaining
-        // ones get no answer.
+        // During a long outage the client accepts no more messages, and the remaining messages get
+        // no answer.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
         // Runs concurrently, because each subject without a subscriber requires a request to the
@@ -150,7 +150,7 @@ fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Returns true for errors that are caused by the message, and not by a lack of space.
+/// Returns true if the message itself caused the error, and not a lack of space.
 fn is_for_good(error: &jetstream::Error) -> bool {
     error.code() == 400 && error.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED
 }

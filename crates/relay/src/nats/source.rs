@@ -1,9 +1,10 @@
-//! Reads a `JetStream` stream from a sequence number on, without acknowledgements: the relay stores
-//! the position.
+//! Reads a `JetStream` stream, starting at a sequence number, without acknowledgements: the relay
+//! stores the position.
 //!
 //! A consumer lives as long as its connection works. A message that the server sent and the client
 //! did not receive would be lost silently. So the source counts deliveries. If one is missing, or
-//! none arrives while the stream grows, it starts another consumer behind the position.
+//! no message arrives while the stream grows, the source starts another consumer after the
+//! position.
 
 use std::{pin::pin, time::Duration};
 
@@ -40,11 +41,13 @@ const MESSAGE_ID: &str = "Nats-Msg-Id";
 const IDLE: Duration = Duration::from_secs(60);
 
 /// A NATS `JetStream` stream, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
+/// A NATS `JetStream` stream, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
 /// reads only messages on such subjects, and `ca=FILE` names the certificates that verify servers.
 ///
-/// If the stream has dropped messages behind the position, by its limits or because it was created
+/// If the stream has dropped messages after the position, by its limits or because it was created
 /// again, reading ends with a gap. With `accept-gap=true` the source warns and continues. With a
 /// subject, the source cannot distinguish messages dropped during reading from messages on other
+/// subjects.
 /// subjects.
 pub struct NatsSource {
     context: Context,
@@ -63,10 +66,11 @@ pub struct NatsSource {
 struct StreamReading {
     messages: pull::Stream,
     created: i128,
-    /// The last received message's sequence numbers, in the stream and in the consumer.
+    /// The last received message's sequence number in the stream.
     sequence: u64,
+    /// The last received message's sequence number in the consumer.
     delivered: u64,
-    /// The stream's sequence number up to which the subject has no further messages.
+    /// The sequence number in the stream up to which the subject has no further messages.
     looked: u64,
 }
 
@@ -107,7 +111,7 @@ impl NatsSource {
         Error::broker(&self.broker, cause)
     }
 
-    /// Starts a consumer behind a position.
+    /// Starts a consumer after a position.
     async fn begin(&mut self, after: Option<Position>) -> Result<StreamReading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
@@ -203,7 +207,8 @@ impl NatsSource {
         Ok(found)
     }
 
-    /// Handles a read that returned no messages: the stream has none, or one was lost in transit.
+    /// Handles a read that returned no messages: the stream has none, or a message was lost in
+    /// transit.
     async fn stands_still(&mut self, mut reading: StreamReading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
@@ -227,8 +232,8 @@ impl NatsSource {
         Ok(Vec::new())
     }
 
-    /// Fetches the next message directly, by its sequence number. Consuming it would never succeed:
-    /// the client closes the connection whenever it meets headers that it cannot parse.
+    /// Fetches the next message directly, by its sequence number. A consumer would never deliver
+    /// it, because the client closes the connection at headers that it cannot parse.
     async fn by_number(&mut self, (created, after): Position) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };

@@ -30,8 +30,8 @@ struct Message {
     data: String,
 }
 
-/// Returns the first message from a sequence number on, on the filter's subjects if there is a
-/// filter, or none.
+/// Returns the first message at or after a sequence number, or `None`. A filter that is not empty
+/// restricts the search to its subjects.
 pub(super) async fn next(
     context: &Context,
     stream: &str,

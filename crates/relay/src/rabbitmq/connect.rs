@@ -20,12 +20,12 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The time that a broker has to answer a connection, a channel or a request.
+/// The time that a broker has to open a connection or a channel, or to answer a request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// The minimum time between two failed connections.
+/// The minimum pause after a failed attempt to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The heartbeat interval, in seconds. A broker that sends nothing for twice this time counts as
-/// away.
+/// unavailable.
 const HEARTBEAT: u16 = 5;
 /// The time after a reconnect during which the broker may still be loading queues. It reports such
 /// queues as missing.
@@ -75,6 +75,8 @@ struct Held {
 }
 
 impl Reach {
+    /// Parses the servers of an address. The first channel opens the connection.
+    ///
     /// # Errors
     /// If the address is invalid.
     pub fn of(address: &Address) -> Result<Self> {

@@ -6,8 +6,8 @@ use lapin::{
     protocol::{AMQPErrorKind, AMQPSoftError},
 };
 
-/// Returns true if the broker closed the channel because of one of its messages: there is no such
-/// exchange, permission is missing, or it is too large.
+/// Returns true if the broker closed the channel because of one of its messages: the exchange does
+/// not exist, permission is missing, or the message is too large.
 pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     let ErrorKind::ProtocolError(said) = error.kind() else { return false };
     let AMQPErrorKind::Soft(soft) = said.kind() else { return false };

@@ -23,13 +23,13 @@ use crate::{
 
 /// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The number of messages that the broker sends ahead: the initial value and lower limit, and the
-/// upper limit. They wait in memory.
+/// The number of messages that the broker sends ahead at first. They wait in memory.
 const AHEAD: u16 = 128;
+/// The lower limit for the number of messages that the broker sends ahead.
 const FEWEST: usize = 4;
+/// The upper limit for the number of messages that the broker sends ahead.
 const MOST: usize = 8192;
-/// The name of the consumer's argument with the start offset, and of the header with a message's
-/// offset.
+/// The consumer's argument with the start offset, and the header with a message's offset.
 const OFFSET: &str = "x-stream-offset";
 
 /// A RabbitMQ stream, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
@@ -154,8 +154,7 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Returns the offset of the first message that satisfies `is_it`, or else of the last one that
-    /// arrived.
+    /// Returns the offset of the first message that satisfies `is_it`, or else of the last message.
     async fn end(&self, from: &'static str, is_it: impl Fn(u64) -> bool) -> Result<Option<u64>> {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
@@ -242,8 +241,8 @@ impl Source for RabbitmqSource {
     }
 }
 
-/// Returns the number of messages to request ahead, so that they take roughly some MiB, judged by
-/// the average size read.
+/// Returns the number of messages to request ahead, so that they fit into `BYTES` at the average
+/// size read.
 fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
     let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
     let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);

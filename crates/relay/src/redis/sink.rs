@@ -21,7 +21,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time that replicas have to confirm, in milliseconds.
 const REPLICAS: u64 = 2000;
-/// The default maximum of bytes per value.
+/// The default maximum number of bytes per value.
 const LONGEST: usize = 512 << 20;
 /// The number of connections. There are several because a `WAIT` blocks later commands of its
 /// connection.
@@ -89,7 +89,7 @@ impl RedisSink {
         }
         xadd.arg(BODY).arg(&*message.body);
         if largest > self.longest {
-            // The server would close the connection for all callers that share it.
+            // The server would close the connection, which other callers share.
             return Err(format!("it has a value of {largest} bytes; proto-max-bulk-len is {}", self.longest));
         }
         Ok(xadd)
@@ -113,8 +113,8 @@ impl RedisSink {
     }
 
     /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
-    /// server answers: a stopped server later runs every command that it received, as many times as
-    /// it received it.
+    /// server answers. A stopped server that is resumed runs every command that it received,
+    /// including repeated ones.
     async fn ask(&self, connection: &Reconnecting, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
@@ -176,7 +176,8 @@ impl RedisSink {
     }
 }
 
-/// Returns the server's maximum of bytes per value, or the default if this user may not read it.
+/// Returns the server's maximum number of bytes per value, or the default if this user may not read
+/// it.
 async fn longest(connection: &Reconnecting) -> usize {
     let mut asked = redis::cmd("CONFIG");
     asked.arg("GET").arg("proto-max-bulk-len");
@@ -194,8 +195,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// Returns the outcome that an error means. Errors of the message or of permissions are refusals
-/// for good, all others are refusals for now.
+/// Returns the outcome for an error. Errors of the message or of permissions are refusals for good,
+/// all others are refusals for now.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {

@@ -17,8 +17,9 @@ use crate::{
 
 /// The time that a read waits for the first entry, in milliseconds.
 const BLOCK: usize = 1000;
-/// The number of entries per read: the initial value, and the maximum.
+/// The number of entries in the first read.
 const FIRST: usize = 16;
+/// The maximum number of entries per read.
 const MOST: usize = 10_000;
 /// The approximate maximum size of an answer, in bytes.
 const BYTES: usize = 8 << 20;

@@ -1,5 +1,5 @@
-//! A field of a payload in the payload's own spelling. Numbers are not parsed, so they do not
-//! change.
+//! A field of a payload, exactly as the payload spells it. Numbers are not parsed, so their digits
+//! do not change.
 
 use std::{borrow::Cow, collections::HashMap};
 

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Default, Clone)]
 pub struct Sent {
     last: BTreeMap<String, u64>,
-    /// Bodies that must arrive. Bodies in `unsure` may arrive, because their outcome is unknown.
+    /// Bodies that must arrive.
+    /// Bodies that may arrive, because their outcome is unknown.
     sure: BTreeSet<String>,
     unsure: BTreeSet<String>,
 }
@@ -89,13 +90,13 @@ pub struct Verdict {
     pub repeats: Vec<String>,
     /// Bodies whose first arrival followed a later body of the same key.
     pub disordered: Vec<String>,
-    /// Ids by which a consumer would drop the wrong messages as duplicates.
+    /// Ids that would make a consumer drop the wrong messages as duplicates.
     pub mistaken: Vec<String>,
 }
 
 impl Verdict {
-    /// Checks a relay out of a queue: at least once, the first arrivals of each key in order,
-    /// repeats with the same ids.
+    /// Checks a relay out of a queue: all messages arrive, the first arrivals of each key are in
+    /// order, and repeats have the same ids.
     #[track_caller]
     pub fn at_least_once(&self) {
         let Self { lost, foreign, disordered, mistaken, .. } = self;
@@ -106,7 +107,7 @@ impl Verdict {
         );
     }
 
-    /// Checks a relay into a queue: the same, and no duplicates.
+    /// Checks a relay into a queue: the checks of `at_least_once`, and no duplicates.
     #[track_caller]
     pub fn exactly_once(&self) {
         self.at_least_once();

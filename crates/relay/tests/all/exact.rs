@@ -1,5 +1,5 @@
-//! Metadata, keys, payloads and headers pass through each real broker unchanged, or are refused by
-//! name. The broker obeys none of them.
+//! Metadata, keys, payloads and headers pass through each real broker unchanged, or the relay
+//! refuses them by name. No broker acts on them.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -23,12 +23,12 @@ use trunkline_relay::{ATTEMPT, ID, Inward, KEY, Raw, Relay, sink, source};
 
 use crate::stand::until;
 
-/// Messages per run.
+/// The number of messages per run.
 const MESSAGES: usize = 300;
 const ENCODING: &str = "trunkline-key-encoding";
 const TOMBSTONE: &str = "kafka-tombstone";
 
-/// Names that some broker obeys or that the relay uses, and names that some broker cannot carry.
+/// Names that some broker acts on or that the relay uses, and names that some broker cannot carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "Nats-TTL",
@@ -88,7 +88,7 @@ const TEXTS: &[&str] = &[
     "nowhere",
 ];
 
-/// Escaped headers, as they come from brokers whose headers cannot be stored in metadata unchanged.
+/// Escaped headers, as they arrive from brokers whose headers metadata cannot store unchanged.
 const ESCAPED: &[(&str, &str)] = &[
     ("trunkline-header.1.base64.b", "/w=="),
     ("trunkline-header.1.base64.CC", "AA=="),

@@ -1,4 +1,5 @@
-//! A Redis server's name changes to another server, while connections to the old server stay open.
+//! A Redis server's host name moves to another server, while connections to the old server stay
+//! open.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +16,7 @@ use crate::{
     stand::until,
 };
 
-/// A name that stands for a server. New connections go to that server, and open connections stay.
+/// A host name that points to a server. A change affects only new connections.
 struct Name {
     addr: SocketAddr,
     stands_for: Arc<Mutex<SocketAddr>>,

@@ -1,5 +1,5 @@
-//! The broker's side, through the broker's own client: reads messages that the relay wrote, and
-//! writes messages that the relay reads.
+//! The broker's side of a test, through the broker's own client. It reads messages that the relay
+//! wrote, and writes messages that the relay reads.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -29,8 +29,8 @@ pub trait Far: Send + Sync {
     fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Makes a destination that keeps confirmed messages if the broker is killed. A stream on a single
-/// RabbitMQ node does not.
+/// Creates a destination that keeps confirmed messages if the broker is killed. A stream on a
+/// single RabbitMQ node does not.
 pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "rabbitmq")]
@@ -39,7 +39,7 @@ pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     }
 }
 
-/// Makes a destination.
+/// Creates a destination.
 pub async fn far(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "kafka")]

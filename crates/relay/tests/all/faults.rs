@@ -1,5 +1,5 @@
-//! Processes are killed, stopped, restarted or disconnected while they work. On the way out no
-//! message is lost, and keys keep their order. On the way in there are no duplicates, either.
+//! Processes are killed, stopped, restarted or disconnected while they work. A relay out of a queue
+//! loses no message and keeps the order of keys. A relay into a queue also creates no duplicates.
 
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ const FAULTS: [Fault; 11] = [
     Fault::PostgresKilled,
 ];
 
-/// The duration of a silent network or a stopped broker. It exceeds some of the timeouts; exceeding
-/// all would take too long.
+/// The duration of a silent network or a stopped broker. It exceeds only some of the timeouts;
+/// exceeding all of them would take too long.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl Fault {

@@ -95,7 +95,7 @@ async fn relays_killed(kind: Kind) {
         relay.task.abort();
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
-        // This has the same effect as a time without reports.
+        // An expired hold has the same effect as a time without reports.
         let late =
             trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");

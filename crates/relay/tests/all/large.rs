@@ -1,5 +1,4 @@
-//! Large messages arrive a few at a time: memory and transactions need no space for a thousand of
-//! them.
+//! Large messages arrive a few at a time, so memory and transactions never hold a thousand of them.
 
 use trunkline_relay::{Outcome, Outgoing};
 

@@ -63,7 +63,7 @@ async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &Progress
     assert_eq!(stats.dead, 0, "an outage makes no dead letters");
 }
 
-/// Waits until the relay notices that the broker is away.
+/// Waits until the relay notices that the broker is unavailable.
 async fn noticed(progress: &Progress) {
     let before = progress.again();
     until("a batch was refused for now", async || progress.again() > before).await;

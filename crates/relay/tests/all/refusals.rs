@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Draft, Queue, Settings};
 use trunkline_relay::{Envelope, Outcome, Outgoing, Raw, Sink, relay};
 
-/// A sink that refuses the bodies which ask for it.
+/// A sink that refuses a body if the body asks for it.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Stored>>);
 

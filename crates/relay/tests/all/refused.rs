@@ -1,4 +1,4 @@
-//! Refusals and losses by the real brokers.
+//! Refusals and losses by real brokers.
 
 use trunkline::Draft;
 use trunkline_relay::Raw;
@@ -17,7 +17,7 @@ impl Stage {
         self.address().replace("orders", "{metadata.to}")
     }
 
-    /// Returns the reason of each dead letter, by the start of its body.
+    /// Returns the start of each dead letter's body, and the letter's reason.
     async fn dead(&self) -> Vec<(String, String)> {
         let dead = self.queue.dead_letters(0, 100).await.expect("listed");
         let mut dead: Vec<_> = dead

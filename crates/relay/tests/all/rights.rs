@@ -1,5 +1,5 @@
-//! A relay that may write only to some destinations. Other messages die with the broker's reason,
-//! and the rest arrive.
+//! A relay that may write only to some destinations. Messages to other destinations become dead
+//! letters with the broker's reason, and the rest arrive.
 
 use crate::{
     brokers::{Broker, Kind, Setup},

@@ -120,7 +120,8 @@ impl Stage {
     }
 }
 
-/// Opens a broker, even if it is away at first, as a supervisor would restart the relay.
+/// Opens a broker. Tries again while the broker is unavailable, as a supervisor would restart the
+/// relay.
 async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn() -> F) -> T {
     loop {
         match open().await {

@@ -1,5 +1,5 @@
-//! A stopped Redis server that is resumed runs every command that it received. So the relay does
-//! not send the same commands to it repeatedly.
+//! A stopped Redis server that is resumed runs every command that it received. So the relay must
+//! not send the same commands repeatedly.
 
 use trunkline_relay::{Outcome, Outgoing};
 

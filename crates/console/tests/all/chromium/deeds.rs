@@ -54,7 +54,7 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.resize(size).await;
         site.sql.batch_execute("truncate trunkline.audit").await.expect("emptied");
 
-        // Going back in the browser does nothing.
+        // Returning to the previous page in the browser does not run an action.
         browser.open(&site, "/queues/q").await;
         browser.ask("pause", "").await;
         browser.follow("main a[href='/queues/q']").await;

@@ -24,8 +24,8 @@ pub const SOON: Duration = Duration::from_secs(150);
 
 const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
 
-/// The shell script that runs the driver. It ends when its input closes, in whatever way the test
-/// process ends. It ends the browser first, then the driver, and finally removes their folder.
+/// The shell script that runs the driver. It ends when its input closes, however the test process
+/// ends. It ends the browser first, then the driver, and finally removes their folder.
 const RUN: &str = r#""$0" --port=0 >"$1/log" 2>&1 & driver=$!
     browsers() { cat /proc/$driver/task/*/children 2>/dev/null; }
     cat >/dev/null; started=$(browsers); tries=0
@@ -55,7 +55,7 @@ static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
 pub struct Browser {
     driver: String,
     session: String,
-    /// The shell, which runs until its input closes, at the latest when this process ends.
+    /// The shell, which runs until its input closes, at the latest at the end of this process.
     _running: Child,
 }
 
@@ -83,7 +83,7 @@ pub fn axe() -> String {
     fs::read_to_string(installed().join("axe.min.js")).expect("readable")
 }
 
-/// The width and height of the page, and whether it is a phone's.
+/// The width and height of the page, and true for a phone's page.
 pub type Size = (u32, u32, bool);
 pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
@@ -161,8 +161,8 @@ impl Browser {
         self.call("GET", "/url", Value::Null).await.as_str().expect("text").to_owned()
     }
 
-    /// Runs a script, and returns its value. The script finds its arguments in `arguments[0]` and
-    /// following.
+    /// Runs a script, and returns its value. The script reads its arguments from `arguments[0]`
+    /// onward.
     pub async fn run(&self, script: &str, arguments: Value) -> Value {
         self.call("POST", "/execute/sync", json!({ "script": script, "args": arguments })).await
     }
@@ -236,7 +236,7 @@ impl Browser {
         self.call("POST", &format!("{element}/value"), json!({ "text": text })).await;
     }
 
-    /// Presses a key and lets it go.
+    /// Presses and releases a key.
     pub async fn press(&self, key: &str) {
         let actions = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
         self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] }))
@@ -254,7 +254,7 @@ impl Browser {
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// Returns a picture of the window, as WebP.
+    /// Returns a screenshot of the window, as WebP.
     pub async fn picture(&self) -> Vec<u8> {
         let picture = self.command("Page.captureScreenshot", json!({ "format": "webp", "quality": 85 })).await;
         BASE64_STANDARD.decode(picture["data"].as_str().expect("text")).expect("base64")
@@ -265,8 +265,8 @@ impl Browser {
         ask(&self.driver, "GET", &format!("{}/alert/text", self.session), &Value::Null).await.is_ok()
     }
 
-    /// Returns the browser's messages since the last call: errors of scripts, of the policy, and of
-    /// what could not be loaded.
+    /// Returns the browser's messages since the last call: errors of scripts, violations of the
+    /// content policy, and files that failed to load.
     pub async fn said(&self) -> Vec<String> {
         let lines = self.call("POST", "/se/log", json!({ "type": "browser" })).await;
         lines.as_array().expect("a list").iter().map(|line| line["message"].to_string()).collect()

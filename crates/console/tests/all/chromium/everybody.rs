@@ -59,7 +59,8 @@ async fn axe_finds_no_serious_fault_on_any_page() {
         browser.open(&site, "/queues/emails").await;
         browser.follow("form:has([value=purge]) button").await;
         faults.extend(browser.faults().await);
-        // Two notices are checked: what was done, and why nothing was done.
+        // Two notices are checked: the result of an action, and the reason why another action
+        // failed.
         browser.open(&site, "/queues/payments").await;
         browser.write("textarea[name=payload]", "{bad").await;
         browser.follow("form:has([value=enqueue]) button").await;

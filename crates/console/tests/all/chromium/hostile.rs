@@ -1,4 +1,4 @@
-//! An attacker's payloads, keys, errors and names are shown as text, and have no effect.
+//! Payloads, keys, errors and names from an attacker are shown as text, and have no effect.
 
 use serde_json::json;
 use trunkline::{Draft, Queue, Settings};
@@ -15,7 +15,7 @@ const TURNED: &str = "\u{202e}gnp.exe\u{2066}\u{200f}\u{1b}[2J\u{feff}\u{85}";
 async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     let browser = Browser::lent().await;
     let site = Site::new().await;
-    // The name has the maximum length.
+    // The queue's name has the maximum length.
     let long = format!("q{}", "-long.name_".repeat(3));
     let name = &long[..long.len().min(32)];
     site.db.create_queue(name, &Settings::new("text").partitions(4)).await.expect("created");
@@ -67,7 +67,7 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
         }
     }
 
-    // A form with markup replays only the letters whose error contains that markup.
+    // A form with markup replays only the dead letters whose error contains that markup.
     browser.resize(WIDE).await;
     browser.open(&site, "/queues/dead/dead").await;
     browser.follow("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;

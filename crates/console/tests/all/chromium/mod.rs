@@ -24,8 +24,8 @@ impl Browser {
         self.goto(&format!("http://{}{path}", site.address)).await;
     }
 
-    /// Reloads a page until it contains a text; the console samples the queues only from time to
-    /// time.
+    /// Reloads a page until it contains a text, because the console samples the queues only at
+    /// intervals.
     pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
         let deadline = Instant::now() + SOON;
         loop {

@@ -1,5 +1,5 @@
-//! Every page at both sizes: its numbers match SQL, nothing overflows, and the browser logs no
-//! error.
+//! Checks every page at both sizes: its numbers match SQL, nothing overflows, and the browser logs
+//! no error.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The data of a shop with something on every page: healthy and troubled queues, dead letters,
+//! The data of a shop, with content for every page: healthy and troubled queues, dead letters,
 //! schedules and, for screenshots, running workers.
 
 use std::time::Duration;
@@ -112,8 +112,8 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     tasks
 }
 
-/// Draws invented lines for the last hour instead of the console's own, so that a screenshot need
-/// not wait for an hour.
+/// Draws invented lines for the last hour instead of the console's own, so that a screenshot does
+/// not require an hour of samples.
 pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
     const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {
         const wave = .55 + .25 * Math.sin(at / 9 + calm) + .12 * Math.sin(at / 2.3) + .1 * (chance() - .5);

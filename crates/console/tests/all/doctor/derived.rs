@@ -1,5 +1,5 @@
-//! The doctor finds derived data that does not match its messages, and does not call functions that
-//! another role has created.
+//! Derived data that does not match its messages is a finding. The doctor does not call functions
+//! that another role has created.
 
 use trunkline::{Db, Draft, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

@@ -38,7 +38,7 @@ async fn locked_queue_is_unchecked_in_time() {
     assert!(unchecked.count() >= 1, "{found:#?}");
 }
 
-/// Many rows die between two vacuums even if the queue is healthy.
+/// Many rows die between two vacuums, even in a healthy queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_rows_of_a_moment_are_no_finding() {
     let ward = Ward::with(&[("autovacuum_naptime", "1d")]).await;
@@ -54,7 +54,7 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
     assert_eq!(of(long).await, [], "the queue is new, and autovacuum has yet to come");
     assert_eq!(of(none).await.len(), 1);
-    // This vacuum cannot remove the rows, because an older snapshot holds them.
+    // The vacuum below cannot remove the rows, because an older snapshot holds them.
     let holder = connect(&ward.server.url("postgres")).await;
     holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
     ward.say("vacuum trunkline.queue_q").await;

@@ -173,7 +173,7 @@ async fn dead_letters_are_found_and_moved_by_what_they_have() {
         asked.body
     );
     assert_eq!(notice(&done), "Replayed 1 dead letter.");
-    // Letters without an error are a separate group, and do not stand for all letters.
+    // Dead letters without an error are a separate group, and do not stand for all dead letters.
     let (_, done) = act(&site, &[("verb", "discard"), ("queue", "k"), ("error", "")]).await;
     assert_eq!(notice(&done), "Discarded 1 dead letter.");
     act(&site, &[("verb", "discard"), ("queue", "k"), ("until", &yesterday)]).await;

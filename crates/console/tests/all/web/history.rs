@@ -7,7 +7,7 @@ use trunkline::{Db, Queue, Settings};
 use super::{Site, connect};
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
+const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
 
 /// Reloads the queue's page until it contains a text.
 async fn until_shown(site: &Site, text: &str) {

@@ -1,5 +1,5 @@
-//! The console's pages over HTTP: their numbers match SQL, and actions are done and audited, only
-//! for authorized visitors.
+//! The console's pages over HTTP: their numbers match SQL, and only authorized visitors can run
+//! actions, which are audited.
 
 mod pages;
 mod deeds;

@@ -7,7 +7,7 @@ use trunkline::{Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
 use super::Site;
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
+const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
 
 async fn queue(site: &Site, name: &str, settings: Settings) -> Queue<String> {
     site.db.create_queue(name, &settings).await.expect("created");
@@ -51,7 +51,7 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
     assert!(why.contains("failed at attempt 1 and is due again in 59 min"), "{why}");
     assert_eq!(error, "no &#60;room&#62; left");
     assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
-    // Once the message is cancelled, nothing blocks the messages behind it.
+    // Once the blocking message is cancelled, nothing blocks the messages behind it.
     site.number(&format!("select count(*) from trunkline.cancel('bookings', array[{blocked}]::bigint[])")).await;
     let lease = "select count(*) from trunkline.lease_partition('bookings', 10) where payload = 'waits'";
     let deadline = Instant::now() + SOON;

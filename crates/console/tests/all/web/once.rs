@@ -1,4 +1,4 @@
-//! A form acts only once. A form that fails keeps what was typed.
+//! A form acts only once, and a form that fails keeps the typed text.
 
 use trunkline::{Db, Queue, Settings};
 
@@ -98,8 +98,8 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
         }
         assert!(answer.body.contains("<a href=\"/queues/j\">Go back</a>"), "{}", answer.body);
     }
-    // A form also keeps its text if it is refused only when it acts, or if it is changed before the
-    // confirmation.
+    // A form also keeps its text if the action itself is refused, or if the visitor changes the
+    // form before the confirmation.
     let form = [("verb", "enqueue"), ("queue", "j"), ("payload", "{worse"), ("csrf", &*csrf)];
     let token = [("token", "00112233445566778899aabbccddeeff")];
     let answer = post(site.address, "/act", &[&form[..], &token].concat()).await;

@@ -11,7 +11,7 @@ use trunkline::{Draft, Queue, Settings};
 use super::Site;
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
+const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
 
 async fn texts(site: &Site, name: &str) -> Queue<String> {
     site.db.create_queue(name, &Settings::new("text")).await.expect("created");
@@ -168,7 +168,7 @@ async fn numbers_move_without_a_new_page() {
         }
     });
     read.await.expect("the number in time");
-    site.end().await; // though a visitor still looks
+    site.end().await; // while a visitor still has the page open
 }
 
 #[tokio::test(flavor = "multi_thread")]

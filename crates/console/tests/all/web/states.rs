@@ -9,7 +9,7 @@ use trunkline_console::doctor::Doctor;
 use super::{Site, connect, deeds::act};
 use crate::browser::get;
 
-const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
+const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
 
 async fn dead(site: &Site, name: &str, errors: &[&str]) {
     site.db.create_queue(name, &Settings::new("text")).await.expect("created");
@@ -89,7 +89,7 @@ async fn errors_that_differ_by_ids_are_one_group() {
         let row = row.unwrap_or_else(|| panic!("no {kind} in {groups}"));
         assert!(row.contains(&format!("data-label=\"messages\">{count}<")), "{kind}: {row}");
     }
-    // The action affects the whole group, and no other letters.
+    // The action affects the whole group, and no other dead letters.
     let (asked, _) = act(&site, &[("verb", "discard"), ("queue", "g"), ("error", "ValueError: bad number #")]).await;
     assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
     let left = "select count(*) from trunkline.dead_letters('g') where error like '%ValueError%'";

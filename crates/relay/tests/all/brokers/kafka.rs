@@ -2,15 +2,15 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// The request for supported versions, which every broker answers: length, kind 18, version 0,
-/// number 1, no client name.
+/// The request for supported versions, which every broker answers. Its fields are the length, API
+/// key 18, version 0, correlation id 1, and no client name.
 pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255];
 
 /// Java settings for a fast start.
 const HEAP: &str = "-Xms128m -Xmx512m";
 const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true";
 
-/// Formats the folder once, before the first start. One node is broker and controller.
+/// Formats the folder once, before the first start. One node is both broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
     // The broker does not start with a TLS listener but no certificate.

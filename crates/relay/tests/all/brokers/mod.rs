@@ -1,5 +1,5 @@
-//! Real brokers on loopback, each with its own ports and folder. Each ends when its value is
-//! dropped, and when this process ends.
+//! Real brokers on loopback, each with its own ports and folder. A broker ends when its value is
+//! dropped or when this process ends.
 
 mod kafka;
 mod nats;
@@ -20,8 +20,8 @@ use std::{
 pub use self::process::Process;
 use self::process::Watchdog;
 
-/// The time within which a broker must accept connections. A Java or Erlang machine starts slowly
-/// next to other tests.
+/// The time within which a broker must accept connections. A Java or Erlang VM starts slowly while
+/// other tests run.
 const STARTED: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

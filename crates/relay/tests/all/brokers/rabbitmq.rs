@@ -2,8 +2,8 @@ use std::{fs, process::Command};
 
 use super::{Home, Process, command_of};
 
-/// Runs the daemon through which Erlang's nodes find each other, one per broker. If a node started
-/// the daemon, the daemon would outlive the node.
+/// Runs epmd, through which Erlang's nodes find each other, one per broker. If a node started epmd
+/// itself, epmd would outlive the node.
 pub(super) fn names(home: &Home) -> Process {
     let mut command = command_of("epmd");
     command.args(["-port", &home.ports[2].to_string(), "-address", "127.0.0.1"]);

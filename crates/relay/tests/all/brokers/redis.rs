@@ -2,7 +2,7 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// Returns the command that runs Redis with an append-only file, which is synced before a
+/// Returns the command that runs Redis with an append-only file. Redis syncs the file before each
 /// confirmation.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("redis-server");

@@ -165,7 +165,7 @@ async fn impossible_topic_makes_a_dead_letter_at_once() {
     assert_eq!(carried::arrived(&format!("kafka://{}/s", broker.addr()), 1).await, ["there"]);
 }
 
-/// Writes five messages in one transaction, whose marker has an offset, too.
+/// Writes five messages in one transaction. The transaction's marker also has an offset.
 fn transact(broker: &Broker) {
     let mut config = config(broker);
     config.set("transactional.id", "t");

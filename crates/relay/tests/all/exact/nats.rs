@@ -25,7 +25,8 @@ struct Place {
 }
 
 impl Place {
-    /// Creates a stream `s` that obeys every header it can, with five messages on another subject.
+    /// Creates a stream `s` that acts on every header it can, with five messages on another
+    /// subject.
     async fn new() -> Self {
         let broker = Broker::start(Kind::Nats);
         let server = format!("nats://{}", broker.addr());
