@@ -14,7 +14,7 @@ pub fn chosen(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Returns `suite/case/contender`, with `@` and the version if the row runs on another major
+/// Returns `suite/case/contender`, followed by `@` and the version if the row runs on another major
 /// version of PostgreSQL.
 pub fn name(plan: &Plan) -> String {
     let name = format!("{}/{}/{}", plan.suite, plan.case, plan.contender.name);
@@ -22,7 +22,7 @@ pub fn name(plan: &Plan) -> String {
 }
 
 impl Choice {
-    /// Lists what this selection leaves out or changes, compared with a whole run.
+    /// Lists what this selection omits or changes, compared with a whole run.
     pub fn left_out(&self) -> Vec<String> {
         let mut left_out = Vec::new();
         if !self.patterns.is_empty() {
@@ -55,8 +55,8 @@ fn same(one: f64, other: f64) -> bool {
     one.total_cmp(&other).is_eq()
 }
 
-/// Returns true if the name contains the parts of the pattern in their order. `^` and `$` stand for
-/// the ends of the name.
+/// Returns true if the name contains the parts of the pattern in order. `^` and `$` stand for the
+/// start and the end of the name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let name = format!("^{name}$");
     let mut rest = name.as_str();

@@ -1,5 +1,5 @@
-//! Measures claims about what makes queues on Postgres faster. Each claim has two or more ways to
-//! do the same thing, which are measured in turns.
+//! Measures claims about what makes queues on Postgres faster. Each claim compares two or more ways
+//! to do the same thing, which take turns.
 
 mod each;
 mod emptied;
@@ -44,7 +44,7 @@ enum Kind {
     Marked { held: bool },
 }
 
-/// A figure's title, and its format.
+/// The title of a figure, and its format.
 type Column = (&'static str, fn(f64) -> String);
 
 /// The figures of one turn, in the order of the columns of the claim's kind.
@@ -84,8 +84,8 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives all ways their turns. The first turn of each way does not count, because its tables are
-/// not cached and its plans not made.
+/// Runs the turns of all ways. The first turn of each way does not count, because its tables are
+/// not cached and its plans are not made yet.
 async fn turns(
     claim: &Claim,
     client: &Client,

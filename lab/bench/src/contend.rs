@@ -26,12 +26,12 @@ use crate::{
 
 /// The time in which a contender must install its schema and send its backlog.
 const GET_READY: Duration = Duration::from_secs(300);
-/// The additional time per million rows that the contender has to write and delete.
+/// The additional time for each million rows that the contender has to write and delete.
 const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// The time that a contender may be silent while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// The number of silence periods after its time by which a contender must be done. Without this
-/// limit, progress lines would keep a contender with a hanging call alive.
+/// The maximum overtime of a contender, in silence periods. Without this limit, progress lines
+/// would keep a contender with a hanging call alive.
 const OVERTIME: u32 = 2;
 /// The time that a contender may take to exit.
 const END: Duration = Duration::from_secs(15);
@@ -111,7 +111,7 @@ pub struct Contending {
     silence: Duration,
     time: Duration,
     get_ready: Duration,
-    /// The time by which the contender must be done; known once it was sent `go`.
+    /// The time by which the contender must be done. It is known once `go` was sent.
     overdue: Option<Instant>,
     latencies: Histogram<u64>,
     /// The latencies of each part of the measured time.
@@ -298,8 +298,8 @@ fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// Kills the process group, however the contender ended. So no descendant runs while the next
-/// contender is measured.
+/// Kills the process group, no matter how the contender ended. So no descendant is still running
+/// when the next contender is measured.
 impl Drop for Contending {
     fn drop(&mut self) {
         self.kill_group();

@@ -12,9 +12,11 @@ pub enum Language {
     Node(&'static str),
     Python(&'static str),
     Java(&'static str),
-    /// A program in this language that calls our functions as one caller, in a process per caller.
+    /// A program in this language in which one caller uses our functions. It runs in one process
+    /// per caller.
     Caller(&'static Language),
-    /// The same with a program of ours that uses a plain table instead; its arguments.
+    /// The arguments of our own program for such a caller, which uses a plain table instead of the
+    /// functions.
     Plain(&'static [&'static str]),
 }
 
@@ -23,9 +25,9 @@ pub struct Contender {
     pub name: &'static str,
     pub language: Language,
     /// The number of concurrent callers that send one message per call. It is the fastest of 4, 16,
-    /// 64 and 200, each of which was tried for a second.
+    /// 64 and 200, each of which was measured for a second.
     pub callers: usize,
-    /// Set if it drains so fast that only a backlog ten times as long takes a measurable time.
+    /// Set if the contender drains so fast that only a tenfold backlog takes a measurable time.
     pub is_quick: bool,
 }
 
@@ -46,8 +48,8 @@ const fn caller(name: &'static str, language: &'static Language) -> Contender {
     Contender { name, language: Language::Caller(language), callers: 8, is_quick: true }
 }
 
-/// Trunkline's own contenders, followed by the peers, grouped by language, and by callers that are
-/// processes of their own.
+/// Trunkline's own contenders, the peers grouped by language, and the callers that run in separate
+/// processes.
 pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
@@ -96,7 +98,7 @@ pub fn named(name: &str) -> Contender {
 }
 
 impl Contender {
-    /// Returns true if each caller is a process of its own.
+    /// Returns true if each caller runs in a separate process.
     pub fn is_one_caller(&self) -> bool {
         matches!(self.language, Language::Caller(_) | Language::Plain(_))
     }

@@ -1,4 +1,4 @@
-//! The disk under the private cluster, which a suite can slow down.
+//! The disk of the private cluster. A suite can slow this disk down.
 
 use std::time::Duration;
 
@@ -46,12 +46,12 @@ pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk
     }
 }
 
-/// Keeps the disk slow until this value is dropped, so that the work before and after a turn does
-/// not wait.
+/// Keeps the disk slow until this value is dropped, so that the work before and after a turn is not
+/// delayed.
 pub struct Slowed<'a>(&'a Disk);
 
 impl<'a> Slowed<'a> {
-    /// Slows the disk down. Returns `None` if the row does not request that.
+    /// Slows the disk down. Returns `None` if the row does not request a slow disk.
     pub fn begin(disk: &'a SlowDisk, milliseconds: Option<f64>) -> Result<Option<Self>, Failure> {
         let Some(milliseconds) = milliseconds else { return Ok(None) };
         let disk = disk.as_ref().map_err(String::as_str)?;
@@ -62,8 +62,8 @@ impl<'a> Slowed<'a> {
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
-        // An error means that the folder was removed together with the disk, and then nothing is
-        // slow.
+        // An error means that the folder was removed together with the disk. Then nothing is slow
+        // any more.
         let _ = self.0.fsync_takes(Duration::ZERO);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     tree::commit,
 };
 
-/// The name in the list of rows.
+/// The name of this program in the list of rows.
 pub const NAME: &str = "drivers";
 
 /// Returns true if the patterns select this program.

@@ -38,8 +38,8 @@ pub struct Ground {
     admin: Client,
     pub server: Server,
     pub disk: SlowDisk,
-    /// More servers like the private one, each with a session. There are as many as the rows have
-    /// needed.
+    /// More servers like the private one, each with a session. Their number is the largest that a
+    /// row has needed so far.
     others: Vec<(Cluster, Client)>,
     settings: Vec<String>,
     programs: Option<PathBuf>,
@@ -52,12 +52,13 @@ pub struct Ground {
 /// The application name of the runner's own sessions, which distinguishes them from the
 /// contender's.
 const OURS: &str = "trunkline-bench";
-/// The time that a contender's sessions may take to end after the contender has ended.
+/// The time that a contender's sessions may take to end after the contender has exited.
 const ENDING: Duration = Duration::from_secs(10);
-/// The age below which PostgreSQL 14 does not report statistics yet.
+/// The maximum age of the statistics that PostgreSQL 14 returns. Newer changes may be missing from
+/// them.
 const COLLECTOR: Duration = Duration::from_millis(600);
 
-/// The way to a private cluster, for errors.
+/// The instructions for using a private cluster, for errors.
 const NO_SERVER: &str = "leave out --database-url, and unset PG_CONNECTION_STRING, PGHOST and PGPORT";
 
 /// The address of a server.
@@ -148,7 +149,7 @@ impl Ground {
     }
 
     /// Creates a fresh, empty database on each of `servers` servers, or on one if `servers` is 0.
-    /// Its statements are counted if that is requested and possible.
+    /// Counts the database's statements if that is requested and possible.
     pub async fn database(&mut self, statements: bool, servers: usize) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
@@ -157,7 +158,7 @@ impl Ground {
         if counts_statements {
             self.admin.batch_execute(&format!("alter database {name} set pg_stat_statements.track = 'top'")).await?;
         }
-        // The checkpoint keeps the writes of one row from burdening the next.
+        // Without this checkpoint, the writes of one row would slow down the next row.
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
         if counts_statements {
@@ -275,7 +276,7 @@ impl Ground {
     }
 }
 
-/// A fresh database, and a session in it that reads the counters.
+/// A fresh database, and the session that reads its counters.
 pub struct Database {
     pub name: String,
     pub address: Address,
@@ -301,11 +302,11 @@ impl Database {
     }
 }
 
-/// Counters of the server. The difference of two readings is the use between them.
+/// Counters of the server. The difference between two readings is the consumption between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     pub wal: u64,
-    /// The next transaction's number. Two readings differ by the number of transactions that wrote.
+    /// The next transaction id. Two readings differ by the number of transactions that wrote.
     pub xid: u64,
     pub dead: u64,
     pub size: u64,

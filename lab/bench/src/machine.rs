@@ -33,8 +33,8 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // A task that has only just started, or has exited, has no such counter. Its absence does
-        // not make the counters of the other tasks coarser.
+        // A task that has only just started, or has exited, has no such counter. The resolution of
+        // the other tasks' counters does not suffer from that.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
@@ -77,7 +77,7 @@ fn tree(root: u32) -> Vec<u32> {
     all
 }
 
-/// Returns the seconds that the scheduler gave to the living threads of the process.
+/// Returns the time that the scheduler gave to the living threads of the process, in seconds.
 fn scheduled(pid: u32) -> Option<f64> {
     let mut nanoseconds = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -102,8 +102,8 @@ struct Stat {
 }
 
 impl Stat {
-    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): field 4 is the parent, fields 14
-    /// to 17 are the times.
+    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): field 4 is the parent, and fields
+    /// 14 to 17 are the times.
     fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field is a name in parentheses, which may contain anything.
@@ -117,7 +117,7 @@ impl Stat {
     }
 }
 
-/// Returns the ticks of all processors so far: first the stolen ones, then all of them.
+/// Returns the stolen ticks and the total ticks of all processors so far.
 pub fn stolen() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
@@ -137,15 +137,15 @@ mod tests {
         let before = used(pid).expect("this process is there");
         assert!(before.step < TICK, "the scheduler's own counters are not here");
         let spent = || used(pid).expect("this process is there").cpu - before.cpu;
-        // On a busy machine 30 ms may pass without any processor time for this process.
+        // On a busy machine this process may get no processor time for 30 ms.
         let began = Instant::now();
         while spent() <= 0.001 && began.elapsed() < Duration::from_secs(10) {
             let turn = Instant::now();
             while turn.elapsed() < Duration::from_millis(30) {
                 std::hint::spin_loop();
             }
-            // A running task's time is counted when the scheduler next takes the task off the
-            // processor.
+            // The scheduler updates the counter of a running task when it next takes the task off
+            // the processor.
             std::thread::sleep(Duration::from_millis(1));
         }
         let spent = spent();

@@ -31,7 +31,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-/// Any error. It is printed, and it ends the run.
+/// Any error. The program prints it and exits.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Trunkline's layers and its peers, side by side, in one run.
@@ -73,7 +73,7 @@ enum Verb {
     },
 }
 
-/// The defaults of the options, as a whole run uses them.
+/// The defaults of the options, which a whole run uses.
 const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
 const DRAINED: usize = 100_000;
 const BACKLOG: usize = 20_000;

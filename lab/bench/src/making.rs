@@ -1,4 +1,4 @@
-//! A run in progress. Its rows take turns, and each turn is kept as soon as it has been measured.
+//! A run in progress. Its rows take turns, and each turn is saved as soon as it has been measured.
 //! An interrupted run can be continued.
 
 use std::{
@@ -25,7 +25,8 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The servers of a run: with a disk that can be slowed down, with a standby, without fsync.
+/// The servers of a run, each with three flags: a disk that can be slowed down, a standby, and no
+/// fsync.
 const SERVERS: [(bool, bool, bool); 4] =
     [(false, false, false), (false, true, false), (true, false, false), (false, false, true)];
 
@@ -36,7 +37,7 @@ pub struct Making {
 }
 
 impl Making {
-    /// Begins a new run, whose results are kept in this file.
+    /// Begins a new run and keeps its results in this file.
     pub fn begin(file: &Path, plans: &[Plan], left_out: Vec<String>) -> Result<Self, Failure> {
         tree::outside(file)?;
         let now = tree::now();
@@ -60,9 +61,9 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Gives every row the turns that it still lacks. Rows with a slow disk, with a standby or
-    /// without fsync have a separate server, so that no other row runs on a server with a preloaded
-    /// library, or waits for a standby.
+    /// Runs the turns that each row still lacks. Rows with a slow disk, with a standby or without
+    /// fsync have a separate server. So no other row runs on a server with a preloaded library, or
+    /// waits for a standby.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
         for (slow_disk, standby, no_fsync) in SERVERS {
             let is_on = |plan: &&Plan| {
@@ -97,8 +98,8 @@ impl Making {
         };
         say(&bar, &greeting(&ground, &disk));
         let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
-        // Rows of a case are next to each other, and every row has had a turn before any row has
-        // its next one. A change of the machine then affects all rows alike.
+        // Rows of a case are adjacent, and every row has had a turn before any row has its next
+        // one. A change of the machine then affects all rows alike.
         for turn in 1..=most {
             for plan in plans {
                 if turn > plan.rounds || turn <= self.done(plan) {
@@ -132,8 +133,8 @@ impl Making {
         self.results.rows.iter().find(|row| row.name() == name)
     }
 
-    /// Returns the number of turns that a row has had. If the row could not be measured, it counts
-    /// as having had all of them.
+    /// Returns the number of turns that a row has had. A row that could not be measured counts as
+    /// complete.
     fn done(&self, plan: &Plan) -> u32 {
         match self.row(plan) {
             Some(row) if row.outcome != Outcome::Measured => plan.rounds,
@@ -186,8 +187,8 @@ impl Making {
         Ok(std::fs::rename(whole, &self.file)?)
     }
 
-    /// Runs one turn of a row. If the row counts allocations, the counting program also has a turn
-    /// after the first one, of which only the counts are kept.
+    /// Runs one turn of a row. If the row counts allocations, the counting program also runs a turn
+    /// after the first one. Only the allocations of that turn are kept.
     async fn turned(
         &mut self,
         ground: &mut Ground,
@@ -268,7 +269,8 @@ fn outcome(ended: Ended) -> Outcome {
     }
 }
 
-/// The programs that were built in this run, or the reasons why they could not be.
+/// The programs that were built in this run. A program that could not be built has the reason
+/// instead.
 #[derive(Default)]
 struct Programs(HashMap<(&'static str, bool, &'static str), Result<Program, Unfit>>);
 

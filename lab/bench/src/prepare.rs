@@ -4,7 +4,7 @@ use trunkline_programs::{Entry, Program, Sources, Unfit, cargo, ran, target};
 
 use crate::contenders::{Contender, Language};
 
-/// The names of our programs; the second program counts allocations.
+/// The names of our programs. The second program counts allocations.
 pub const LAYERS: &str = "layers";
 pub const COUNTED: &str = "counted";
 
@@ -28,7 +28,7 @@ fn built(language: Language, many: bool, own: &str) -> Result<Program, Unfit> {
     }
 }
 
-/// Returns our program that runs this program in a process per caller.
+/// Returns our own program, which runs the given program in one process per caller.
 fn in_processes(program: Program, own: &str) -> Result<Program, Unfit> {
     let Program { path, arguments, folder } = program;
     let mut all = layers(&["processes"], own)?;

@@ -1,4 +1,4 @@
-//! Makes everything that is published, in one run of at most five hours. An interrupted run can be
+//! Makes all published results in one run of at most five hours. An interrupted run can be
 //! continued.
 
 use std::{ffi::OsString, path::Path, time::Duration};
@@ -61,7 +61,7 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins a new publication, or opens the one that was interrupted.
+/// Begins a new publication, or continues an interrupted one.
 fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Failure> {
     if asked.restart || !file.exists() {
         if asked.restart {
@@ -174,9 +174,9 @@ fn plans(asked: &Publication) -> Vec<Plan> {
     plans
 }
 
-/// Returns our own rows, planned for another version of PostgreSQL. Callers in processes of their
-/// own take too long for that, because many processes start for each turn. What the library costs
-/// beyond its statements, and what a commit costs without the disk, are measured on one version.
+/// Returns our own rows, planned for another version of PostgreSQL. Callers in separate processes
+/// take too long for this, because each turn starts many processes. The library's own cost, and the
+/// cost of a commit without the disk, are measured on one version only.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let is_short = |plan: &Plan| {
         let of_one_version =
@@ -201,7 +201,7 @@ fn length(plan: &mut Plan) {
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 180.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
         // This is longer than the minute in which other peers fell behind. A shorter time would
-        // favour these peers, because the number of dead rows grows.
+        // favour these peers, because the number of dead rows grows with time.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" => (1, 180.0),
         "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
@@ -217,11 +217,11 @@ fn length(plan: &mut Plan) {
     (plan.rounds, plan.told.seconds) = (rounds, seconds);
 }
 
-/// The time for the pages of the other programs, in seconds.
+/// The time that the pages of the other programs take, in seconds.
 const PAGES: f64 = 20.0 * 60.0;
 
-/// Estimates how long these rows take. A turn also needs a database, a process and a measurement of
-/// the disk.
+/// Estimates the duration of these rows. Each turn also includes a new database, a process, and a
+/// measurement of the disk.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
         let around = match plan.contender.is_one_caller() {

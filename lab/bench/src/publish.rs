@@ -1,4 +1,4 @@
-//! Publishes one whole run, and nothing else.
+//! Publishes one whole run, never a mixture of runs.
 
 use std::{
     fs,
@@ -76,8 +76,8 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the reasons why these rows are not one whole run of a committed source tree in a release
-/// build.
+/// Lists the reasons why these rows cannot be published. Publishable rows come from one whole run
+/// of a committed source tree in a release build.
 fn reasons(results: &Results) -> Vec<String> {
     let Some(run) = &results.run else {
         return vec!["there is no run in it, or its rows are of several".to_owned()];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::server::Server;
 
-/// The rows of a run, as `results.json` keeps them.
+/// The rows of a run, in the format of `results.json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Results {
     /// The run that made all rows; `None` if the rows come from several runs.
@@ -17,7 +17,7 @@ pub struct Results {
     pub rows: Vec<Row>,
 }
 
-/// A run: its options, and the times at which it was made.
+/// A run, with its options and the times at which it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The time at which the run began, which is also its name: `2026-11-22T00-13-59`.
@@ -25,16 +25,16 @@ pub struct Header {
     pub made: Made,
     /// The start and end of each uninterrupted part of the run, as Unix timestamps in seconds.
     pub sittings: Vec<(u64, u64)>,
-    /// The names of all rows of the run.
+    /// The names of all planned rows of the run.
     pub planned: Vec<String>,
     /// The parts of a whole run that this run left out.
     pub left_out: Vec<String>,
 }
 
-/// The conditions under which a row was made.
+/// The conditions under which a row was measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// The commit; `+` behind it means that the tree had uncommitted changes.
+    /// The commit, followed by `+` if the tree had uncommitted changes.
     pub commit: String,
     /// The arguments of the program.
     pub arguments: String,
@@ -68,8 +68,7 @@ pub struct Row {
     pub run: String,
     #[serde(default)]
     pub made: Made,
-    /// The major version of PostgreSQL on which the row was to be measured; `None` means the run's
-    /// own.
+    /// The major version of PostgreSQL that the row requires; `None` means the run's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
     /// The number of rounds that were requested.
@@ -104,7 +103,7 @@ pub struct Told {
     /// Set if a session listens to the queue as a sleeping consumer does, and does nothing else.
     #[serde(default)]
     pub sleeper: bool,
-    /// The setting `fsync` of a private server of the row's own; empty for the run's server.
+    /// The setting `fsync` of the row's private server. It is empty for the run's server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fsync: String,
     /// Set if each commit waits for a standby of the server.
@@ -164,27 +163,33 @@ pub struct Round {
     /// The latencies of each part of the time, if there are several parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Latency>,
-    /// Processor time per message, in microseconds.
+    /// The client's processor time per message, in microseconds.
     pub client_cpu_us: Option<f64>,
+    /// The server's processor time per message, in microseconds.
     pub server_cpu_us: Option<f64>,
+    /// Bytes of the write-ahead log per message.
     pub wal_bytes: Option<f64>,
-    /// Transactions per message, and statements per message if the server counts them.
+    /// Transactions per message.
     pub transactions: Option<f64>,
+    /// Statements per message, if the server counts them.
     pub statements: Option<f64>,
-    /// Figures of the whole round: processors in use (1 is one processor), and statements per
-    /// second.
+    /// The number of processors that the client used over the whole round.
     pub client_cpu: Option<f64>,
+    /// The number of processors that the server used over the whole round.
     pub server_cpu: Option<f64>,
+    /// Statements per second over the whole round, if the server counts them.
     pub statements_per_second: Option<f64>,
     /// The step of the counters of processor time, in seconds. Rows of older runs used the kernel's
     /// ticks.
     #[serde(default = "tick")]
     pub cpu_step: f64,
-    /// Bytes per second of the write-ahead log, and of the server's reads and writes on disk.
+    /// Bytes of the write-ahead log per second.
     #[serde(default)]
     pub wal_per_second: Option<f64>,
+    /// Bytes per second that the server read from disk.
     #[serde(default)]
     pub read_per_second: Option<f64>,
+    /// Bytes per second that the server wrote to disk.
     #[serde(default)]
     pub written_per_second: Option<f64>,
     /// The peak memory of the contender's processes, in bytes.
@@ -194,18 +199,20 @@ pub struct Round {
     /// `running`, `Client:ClientRead`, `IO:WALSync`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<String, f64>,
-    /// The number of dead rows; `None` if the server's statistics did not have it.
+    /// The number of dead rows before the round; `None` if the server's statistics lacked it.
     pub dead_before: Option<u64>,
+    /// The number of dead rows after the round.
     pub dead_after: Option<u64>,
     /// The number of messages that arrived out of the order of their keys, if they have keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disordered: Option<u64>,
-    /// Allocations per step and their bytes, if they are counted.
+    /// Allocations per step, if they are counted.
     pub allocations: Option<f64>,
+    /// Allocated bytes per step, if they are counted.
     pub allocated_bytes: Option<f64>,
-    /// The number of 8 KiB writes per second that the disk made durable, before and after the
-    /// round.
+    /// The number of 8 KiB writes per second that the disk made durable before the round.
     pub fsyncs_before: f64,
+    /// The same number after the round.
     pub fsyncs_after: f64,
     /// The share of the processors that the machine's host gave to other machines.
     pub stolen: f64,
@@ -250,8 +257,8 @@ pub struct Sample {
 }
 
 impl Latency {
-    /// Returns the percentile, if there is a sample beyond it: p99 needs a hundred samples, p99.9 a
-    /// thousand.
+    /// Returns the percentile, if at least one sample lies beyond it: p99 needs 100 samples, p99.9
+    /// needs 1,000.
     pub fn p99(&self) -> Option<u64> {
         (self.count >= 100).then_some(self.p99)
     }
@@ -316,7 +323,8 @@ impl Round {
         (self.seconds > 0.0 && self.sent > 0).then(|| self.sent as f64 / self.seconds)
     }
 
-    /// Returns the bytes of payloads that were sent per second, if each has at least a kilobyte.
+    /// Returns the bytes of payloads that were sent per second, if each payload has at least a
+    /// kilobyte.
     pub fn payloads_per_second(&self, told: &Told) -> Option<f64> {
         let bytes = (told.payload >= 1_000).then_some(told.payload as f64)?;
         self.sent_per_second().map(|rate| rate * bytes)

@@ -18,9 +18,9 @@ use crate::{
     watch::Watch,
 };
 
-/// The limits beyond which a round counts as disturbed. `STOLEN` is the share of the processors
-/// that the host took away. `MOVED` is the factor by which the disk became faster or slower.
+/// The share of the processors that the host may take away before a round counts as disturbed.
 const STOLEN: f64 = 0.03;
+/// The factor by which the disk may become faster or slower before a round counts as disturbed.
 const MOVED: f64 = 2.0;
 
 /// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it
@@ -54,7 +54,8 @@ async fn measured(
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
-    // The disk is measured for a tenth of a second, or for less if the turn itself is short.
+    // The disk is measured for a tenth of a second, or for a shorter time if the turn itself is
+    // short.
     let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
     let look = (turn / 10).min(Duration::from_millis(100));
     let fsyncs_before = ground.fsyncs(look)?;
@@ -62,14 +63,14 @@ async fn measured(
         true => database.hold_snapshot().await.map(Some),
         false => Ok(None),
     };
-    // Rows that are dead before the clock starts must have died under the snapshot. Without such
-    // rows, the snapshot must not cover the contender's preparations.
+    // Rows that are dead before the clock starts must have died while the snapshot was held. If
+    // there are no such rows, the snapshot must not cover the contender's preparations.
     let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
     let place = Place { name: &database.name, stripes: &database.stripes };
     let mut contending = Contending::start(program, &address, &place, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
-        // Autovacuum would have analyzed the tables long before a real backlog reached this size.
+        // Autovacuum would have analyzed the tables long before a real backlog grew to this size.
         // Without statistics, the plans of many peers sort the whole table.
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
@@ -119,10 +120,10 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // Only `analyze`, which runs if there is a backlog, counts the dead rows of sessions that have
-    // not ended.
+    // The statistics omit dead rows of open sessions. Only `analyze`, which runs if there is a
+    // backlog, counts them.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
-    // At full speed, a message waits for the messages before it. That time shows the length of the
+    // At full speed, a message waits for all messages before it. That time shows the length of the
     // queue; it is not a latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
@@ -148,11 +149,11 @@ fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Cou
     let server = spent(before.used, after.used);
     let cpu = |used: Option<Used>| used.map(|used| used.cpu);
     // Sent and received messages may be the same messages, so the greater number counts. A step
-    // that needs other steps before it has no cost per message, because the counters include the
-    // cost of the other steps. A round whose consumers did not keep up has none, either.
+    // that needs other steps before it has no cost per message, because the counters include these
+    // other steps. A round whose consumers did not keep up has no cost per message, either.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
-    // The counters cover only one server.
+    // The counters cover one server only.
     let told = messages > 0 && kept_up && !plan.is_prepared() && plan.told.stripes < 2;
     let each = |cost: f64| told.then(|| cost / messages as f64);
     let statements = before.statements.zip(after.statements);
@@ -189,7 +190,7 @@ fn disturbed(round: &Round) -> Option<String> {
     (round.stolen > STOLEN).then(|| format!("the host took {:.0} % of the processors", round.stolen * 100.0))
 }
 
-/// Takes the samples of a long run.
+/// The sampler of a long run.
 struct Series {
     began: Instant,
     last: (f64, Counters, Progress),
@@ -201,8 +202,8 @@ impl Series {
         Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
     }
 
-    /// Takes a sample per second in the first minutes, and fewer samples later, so that there are
-    /// at most a few hundred.
+    /// Takes one sample per second in the first minutes, and fewer later, for a total of at most a
+    /// few hundred.
     async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
         let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
         if at - then < (at / 200.0).max(1.0) {

@@ -1,4 +1,4 @@
-//! Runs the chosen rows, in turns.
+//! Runs the chosen rows, which take turns.
 
 use trunkline_programs::{named_by_environment, say};
 
@@ -51,7 +51,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
 }
 
 impl ServerArgs {
-    /// Takes the server that libpq's variables name, if no URL was given.
+    /// Uses the server that libpq's variables name, if no URL was given.
     pub fn obey_environment(&mut self) -> Result<(), Failure> {
         if self.database_url.is_none() {
             self.database_url = named_by_environment(|name| std::env::var(name).ok())?;

@@ -17,7 +17,7 @@ use trunkline_programs::say;
 use self::{figure::Figure, sources::Sources};
 use crate::{Failure, tree};
 
-/// Checks every figure of these documents that names a row.
+/// Checks every figure of these documents that has a mark.
 pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
     let sources = Sources::read(&tree::published())?;
     let (mut stated, mut wrong) = (0, Vec::new());
@@ -39,8 +39,8 @@ pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
 const MARK: &str = "<!-- row: ";
 const END: &str = " -->";
 
-/// Returns the number of figures that name a row. Also returns the problems of the figures that
-/// differ from their rows.
+/// Returns the number of figures with a mark, and a description of each figure that differs from
+/// its row.
 pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
     let (mut count, mut problems) = (0, Vec::new());
     let lines: Vec<&str> = text.lines().collect();
@@ -51,7 +51,7 @@ pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
                 problems.push(format!("line {}: a mark without its end", at + 1));
                 break;
             };
-            // A mark inside code is an example.
+            // A mark inside code is only an example.
             let ahead = line.len() - rest.len() + before.len();
             if line[..ahead].matches('`').count() % 2 == 1 {
                 rest = next;

@@ -1,4 +1,4 @@
-//! Lists everything that is measured: every suite, its cases, and its contenders.
+//! Lists all measurements: every suite, its cases, and its contenders.
 
 mod throughput;
 mod steps;
@@ -28,11 +28,11 @@ pub struct Plan {
     pub contender: Contender,
     pub told: Told,
     pub rounds: u32,
-    /// Set if a sample is taken every second, because the suite is about changes over time.
+    /// Set if a sample is taken every second, because the suite measures changes over time.
     pub sampled: bool,
-    /// Set if the server counts statements, which costs a little.
+    /// Set if the server counts statements, which has a small cost.
     pub statements: bool,
-    /// Set if the program that counts allocations has a turn, too.
+    /// Set if the program that counts allocations also runs a turn.
     pub allocations: bool,
     /// The major version of PostgreSQL, if it is not the run's own.
     pub major: Option<u32>,
@@ -117,13 +117,13 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
 }
 
 impl Plan {
-    /// Returns true if the wait states of the row's sessions are sampled. The suites that report
-    /// the bottleneck of a row do so.
+    /// Returns true if the wait states of the row's sessions are sampled, for the suites that
+    /// report the bottleneck of a row.
     pub fn is_watched(&self) -> bool {
         ["grid", "exactly-once"].contains(&self.suite)
     }
 
-    /// Returns true if each step needs other steps before it, outside the measured time.
+    /// Returns true if the step needs other steps before it, outside the measured time.
     pub fn is_prepared(&self) -> bool {
         ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
     }
@@ -159,7 +159,7 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans.extend(lanes(choice));
     plans.extend(burst(choice));
     plans.extend(soak(choice));
-    // These suites come last, because they need another server.
+    // These suites come last, because they need other servers.
     plans.extend(fsync(choice));
     plans.extend(stripes(choice));
     for plan in &mut plans {
@@ -180,13 +180,14 @@ fn counts_allocations(plan: &Plan) -> bool {
 }
 
 impl Choice {
-    /// Returns the number of messages from the command line, or the suite's own.
+    /// Returns the number of messages from the command line, or the suite's own number.
     fn messages_or(&self, own: usize) -> usize {
         self.messages.unwrap_or(own)
     }
 }
 
-/// Returns the numbers from the command line, or the suite's own choice if there are none.
+/// Returns the numbers from the command line, or the suite's own choice if the command line has
+/// none.
 fn or(asked: &[usize], own: &[usize]) -> Vec<usize> {
     if asked.is_empty() { own.to_vec() } else { asked.to_vec() }
 }
@@ -211,8 +212,8 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
         plans.push(plan);
     }
-    // These rows have the dead rows of a snapshot that was held since yesterday, and the same rate
-    // without dead rows.
+    // The dead rows simulate a snapshot that has been held since yesterday. The other two rows have
+    // no dead rows.
     let many = if choice.quick { 100_000 } else { 10_000_000 };
     for (case, rate, dead) in [
         ("1000-a-second, many dead", 1000.0, many),

@@ -68,8 +68,8 @@ pub fn made() -> Made {
     }
 }
 
-/// Returns the commit, with a `+` if the sources in the tree differ from it. Returns an empty text
-/// without git.
+/// Returns the commit, followed by `+` if the sources in the tree differ from it. Returns an empty
+/// text without git.
 pub fn commit() -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git").args(words).current_dir(root()).output().ok()?;
@@ -81,7 +81,7 @@ pub fn commit() -> String {
     if changed { commit + "+" } else { commit }
 }
 
-/// Hides paths of this machine, and the secrets in them.
+/// Hides this machine's paths, and secrets within the arguments.
 fn arguments(words: impl Iterator<Item = String>) -> String {
     const PLACES: [&str; 6] = ["--results", "--csv", "--database-url", "--server-bin", "--folder", "--markdown"];
     let mut told: Vec<String> = Vec::new();

@@ -33,7 +33,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         say::ready(&ready).await?;
         consuming
     } else {
-        // If there is a backlog, a warm-up would already consume messages of it.
+        // With a backlog, a warm-up would already consume messages from it.
         say::ready(&ready).await?;
         tokio::spawn(consume)
     };
@@ -84,8 +84,7 @@ pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     }
 }
 
-/// Waits for the task to end, at most for `STOP`. Then aborts the task; its unfinished calls no
-/// longer count.
+/// Waits at most `STOP` for the task to end, and then aborts it. Its unfinished calls do not count.
 pub async fn stopped(mut task: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
     if let Ok(ended) = tokio::time::timeout(STOP, &mut task).await {
         return ended?;

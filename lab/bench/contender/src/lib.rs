@@ -27,7 +27,7 @@ pub use crate::{
     tally::Tally,
 };
 
-/// Any error. It is printed, and it ends the contender.
+/// Any error. The contender prints it and exits.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A contender's description of itself for the runner.
@@ -39,7 +39,7 @@ pub struct Ready {
     pub settings: String,
 }
 
-/// The reason why a contender cannot run here, as an error of [`Contender::install`]. The
+/// The reason why a contender cannot run here, returned as an error by [`Contender::install`]. The
 /// contender's row shows the reason instead of figures.
 #[derive(Debug)]
 pub struct Missing(pub String);
@@ -96,7 +96,7 @@ pub trait Contender: Sized + Send + Sync + 'static {
 
     /// Consumes as [`consume`](Contender::consume) does, but takes each batch and writes it to the
     /// table `ledger (id bigint, body jsonb)` in one transaction. So the table contains each
-    /// message once, whatever fails.
+    /// message once, even after a failure.
     fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("it has no call to take messages inside a transaction of the caller's".into()) }
     }
@@ -116,13 +116,13 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("it has no call to archive".into()) }
     }
 
-    /// Takes `n` messages in one call, and returns how many messages the call took.
+    /// Takes `n` messages in one call. Returns the number of messages that the call took.
     fn pop(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<usize, Failure>> + Send {
         async { Err("it has no call to take messages out".into()) }
     }
 
-    /// Waits at most `patience` for messages, and reads `n` of them. Returns no messages if none
-    /// arrived.
+    /// Waits at most `patience` for messages, and reads up to `n` of them. Returns an empty list if
+    /// none arrived.
     fn read_with_poll(
         &self,
         _caller: usize,
@@ -174,7 +174,8 @@ where
         Ok(runtime) => runtime,
         Err(failure) => return say::failure(&failure),
     };
-    // The race is spawned, because work on the thread of `block_on` would cost twice as much.
+    // The measurement is spawned, because work on the thread of `block_on` would cost twice as
+    // much.
     let race = runtime.spawn(async move { measure(Settings::from_environment()?).await });
     let outcome = runtime.block_on(race).unwrap_or_else(|panic| Err(panic.into()));
     // The shutdown does not wait for connections that are still busy.

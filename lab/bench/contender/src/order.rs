@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// The number of the message that each key expects next, and the number of violations.
+/// The number of the next message that each key expects, and the number of violations.
 #[derive(Debug)]
 pub(crate) struct Order {
     next: Mutex<Vec<u64>>,
@@ -13,13 +13,13 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Expects messages of `keys` keys, and of the backlog's key.
+    /// Creates the state for `keys` keys and for the key of the backlog.
     pub fn of(keys: usize) -> Self {
         Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
     }
 
     /// Records that a handler received message `nr` of the key. A message that arrives twice, or
-    /// before an earlier one, breaks the order.
+    /// before an earlier message, breaks the order.
     pub fn saw(&self, key: usize, nr: u64) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_next = next.get(key) == Some(&nr);

@@ -5,8 +5,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Characters without a pattern. A pattern would be compressed, most of all by a queue that stores
-/// many messages together. Each payload uses a different part of these characters.
+/// Characters without a pattern. The server would compress a pattern, above all in a queue that
+/// stores many messages together. Each payload uses a different part of these characters.
 static PAD: LazyLock<String> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()

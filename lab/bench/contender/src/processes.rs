@@ -1,4 +1,4 @@
-//! Runs one program per caller, each as a process of its own, and adds up their results.
+//! Runs one program per caller, each in its own process, and adds up their results.
 
 use std::{process::Stdio, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ pub(crate) async fn run<C: Contender>(settings: Settings, program: &[String]) ->
     let (contender, ready) = C::install(&settings).await?;
     let is_cycle = settings.case == "cycle";
     let tally = Arc::new(Tally::new(is_cycle, 0, Vec::new()));
-    // If nothing is consumed, no connection of the contender stays open.
+    // If nothing is consumed, the contender keeps no connection open.
     let consuming = is_cycle.then(|| tokio::spawn(Arc::new(contender).consume(tally.clone())));
     let mut callers = Vec::new();
     for _ in 0..settings.producers {
@@ -42,7 +42,8 @@ pub(crate) async fn run<C: Contender>(settings: Settings, program: &[String]) ->
     say::ready(&ready).await?;
     tally.start();
     let progress = tokio::spawn(say::progress(tally.clone()));
-    // At a rate, the processes begin one after another, so that their messages do not coincide.
+    // With a requested rate, the processes start one after another, so that their messages do not
+    // coincide.
     let pause = settings.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
     let (mut measuring, mut measured) = (JoinSet::new(), Vec::new());
     for mut caller in callers {

@@ -25,14 +25,14 @@ pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Setting
     Ok(())
 }
 
-/// Makes each caller send its next call as soon as the previous call is answered, until the end.
+/// Lets each caller send its next call as soon as the previous call is answered, until the end.
 /// Returns the durations of the calls.
 pub async fn closed_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
-    // Creating a histogram touches all of its 170 KB. With a thousand callers, a histogram for each
+    // Creating a histogram touches all of its 170 KB. One histogram for each of a thousand callers
     // would take up part of the measured time.
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();

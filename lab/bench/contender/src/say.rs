@@ -22,7 +22,7 @@ pub fn count(measure: Measure) {
     }
 }
 
-/// Prints a line. Ignores errors: without the runner, there is no one to report them to.
+/// Prints a line. Ignores errors, because without the runner there is no reader to report them to.
 fn line(value: &Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());

@@ -16,7 +16,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let mut sending = tokio::spawn(send(callers, settings.clone(), tally.clone()));
     let ended = tokio::select! {
         () = tokio::time::sleep(settings.time) => None,
-        // At a rate, the last message may be sent a little before the end.
+        // With a requested rate, the last message may be sent a little before the end.
         ended = &mut sending => Some(ended??),
     };
     tally.finish();
@@ -30,8 +30,8 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     say::end().await
 }
 
-/// Sends at the requested rate, or as fast as calls are answered. The calls are timed only without
-/// a rate.
+/// Sends at the requested rate, or as fast as calls are answered. Call durations are measured only
+/// without a requested rate.
 async fn send<C: Contender>(
     callers: Arc<Callers<C>>,
     settings: Settings,

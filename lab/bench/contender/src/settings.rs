@@ -25,8 +25,8 @@ pub struct Settings {
     pub rate: Option<f64>,
     /// The number of messages in the queue before the clock starts.
     pub backlog: usize,
-    /// The number of messages after which a step's callers end; 0 means that they end with the
-    /// time.
+    /// The number of messages after which the callers of a step stop; 0 means that they stop when
+    /// the time is over.
     pub messages: usize,
     /// The number of keys; 0 means messages without keys. Each caller has its own keys and uses
     /// them in turn, so that the order of each key is known.
@@ -45,7 +45,7 @@ pub struct Settings {
     pub wait: Wait,
 }
 
-/// The messages whose latencies count. The backlog of one key delays only the keys that share its
+/// The messages whose latencies count. A backlog of one key delays only the keys that share its
 /// lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
@@ -129,7 +129,7 @@ impl Settings {
     }
 }
 
-/// Reads a variable that runners with an older protocol version do not set.
+/// Reads a variable that older runners do not set.
 pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
 where
     T::Err: std::fmt::Display,

@@ -84,7 +84,8 @@ impl Step {
             let after = measure();
             (after.0 - before.0, after.1 - before.1)
         });
-        // A row that claims to read 10 messages from an empty queue would be worse than no row.
+        // A row that claims to read 10 messages from an empty queue would be worse than no row at
+        // all.
         if count != n {
             return Err(format!("asked for {n} messages and had {count}").into());
         }
@@ -93,9 +94,9 @@ impl Step {
 }
 
 /// Measures a read that begins on an empty queue. The messages are sent after a random delay of 100
-/// to 200 ms. So a poll interval of 100 ms is hit at every phase equally often. The measured time
-/// runs from the start of that send until the reader has the messages. A reader that listens may
-/// have the messages before the send returns.
+/// to 200 ms. So the send falls into every phase of a 100 ms poll interval equally often. The
+/// measured time runs from the start of that send until the reader has the messages. A reader that
+/// listens may have the messages before the send returns.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -158,9 +159,9 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
-    // A reader that waits must find nothing before its messages are sent. For all other steps, the
-    // queue contains more messages than all callers request at once. Otherwise a read could return
-    // too few messages because another caller was first.
+    // A waiting reader must find the queue empty before its messages are sent. For all other steps,
+    // the queue contains more messages than all callers request at once. Otherwise a read could
+    // return too few messages because another caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
         Callers::of(&contender, &Settings { backlog, ..settings.clone() }).seed().await?;
@@ -206,8 +207,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     say::latencies(&all);
     // Only the callers' time in the step counts, not their preparation.
     let seconds = match step {
-        // Most of the time of a wait is deliberate delay. A rate computed from the rest would be
-        // one that no user can reach.
+        // Most of the time of a wait is deliberate delay. A rate computed from the remaining time
+        // would be one that no user can reach.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

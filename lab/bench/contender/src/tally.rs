@@ -23,8 +23,8 @@ pub struct Tally {
     before: AtomicU64,
     /// The times from a message's `at` to its receipt, in microseconds, if latencies are requested.
     latencies: Option<Mutex<Histogram<u64>>>,
-    /// One flag per key: true if the latencies of the key's messages count. If empty, all keys
-    /// count.
+    /// One flag per key, which is true if the latencies of the key's messages count. An empty list
+    /// means that the latencies of all keys count.
     timed: Vec<bool>,
     /// The order of each key's messages, if messages have keys.
     order: Option<Order>,
@@ -129,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// Waits until `wanted` messages have been received in all.
+    /// Waits until a total of `wanted` messages have been received.
     pub(crate) async fn has(&self, wanted: usize) {
         self.wanted.store(wanted as u64, Ordering::Relaxed);
         while self.all_received() < wanted as u64 {

@@ -1,5 +1,5 @@
-//! Compares ways of driving Postgres: they run the same workloads, in one process, on one server,
-//! in turns.
+//! Compares ways of driving Postgres. They take turns at the same workloads, in one process and on
+//! one server.
 
 mod person;
 mod work;
@@ -31,5 +31,5 @@ pub use self::{
     work::{Done, Kind, Work},
 };
 
-/// Any error. It is printed, and it ends the run.
+/// Any error. The program prints it and exits.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

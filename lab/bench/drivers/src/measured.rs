@@ -24,9 +24,10 @@ pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
-    /// The bounds without the lowest and the highest tenth, because a single turn may have been
-    /// held up.
+    /// The lower bound without the lowest tenth of the values, because a single turn may have been
+    /// delayed.
     pub low: f64,
+    /// The upper bound without the highest tenth of the values.
     pub high: f64,
 }
 
@@ -50,7 +51,7 @@ impl Spread {
 }
 
 impl Measured {
-    /// Returns the milliseconds per turn.
+    /// Returns the time per turn, in milliseconds.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }

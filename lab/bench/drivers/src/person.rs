@@ -32,7 +32,7 @@ impl FromRow for Person {
 }
 
 impl Person {
-    /// Returns `count` people, the same in every run; their ids count from 0.
+    /// Returns `count` people with ids from 0. They are the same in every run.
     #[must_use]
     pub fn all(count: usize) -> Vec<Self> {
         let person = |k: usize| Self {

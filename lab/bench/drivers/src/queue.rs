@@ -22,7 +22,7 @@ pub struct Verb {
 }
 
 impl Verb {
-    /// Returns the milliseconds per turn.
+    /// Returns the time per turn, in milliseconds.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
@@ -46,7 +46,7 @@ pub async fn migrate(place: &Place) -> Result<()> {
     Db::connect(&place.words()).await?.migrate().await.map(drop)
 }
 
-/// Runs all verbs in turns, each on its own queue.
+/// Runs all verbs, which take turns. Each verb has its own queue.
 pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::result::Result<Vec<Verb>, Failure> {
     let db = Db::connect(&place.words()).await?;
     let mut verbs = VERBS.map(|(name, messages)| Verb { delay, name, messages, turns: Vec::new() });

@@ -22,12 +22,12 @@ pub struct Report {
     pub verbs: Vec<Verb>,
 }
 
-/// The conditions under which the figures were made.
+/// The conditions under which the measurements were made.
 #[derive(Debug, Clone, Default)]
 pub struct Made {
     pub arguments: String,
     /// The commit, which the parent process passes. A trailing `+` means that the sources had
-    /// changes.
+    /// uncommitted changes.
     pub commit: String,
     pub rounds: usize,
     pub seconds: f64,
@@ -72,7 +72,7 @@ impl Report {
         self.at(delay, workload).find(|row| row.way == way)
     }
 
-    /// Returns the median in milliseconds, unless the turns scatter too much.
+    /// Returns the median in milliseconds, or `None` if the turns vary too much.
     fn time(&self, delay: Duration, workload: &str, way: &str) -> Option<f64> {
         let spread = self.row(delay, workload, way)?.milliseconds()?;
         (!spread.scatters()).then_some(spread.median)

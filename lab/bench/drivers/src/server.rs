@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// Fills the table with rows, and analyzes it. On an empty table the planner would choose a
-    /// scan of all rows. The ways that ran first would then keep that plan.
+    /// sequential scan. The ways that run first would then keep that plan.
     pub async fn populate(&mut self) -> Result<(), Failure> {
         const POPULATE: &str = "insert into person (id, name, email, age, score, active)
             select -k, 'there', 'there@example.org', 1, 0.5, false from generate_series(1, 50000) as k;
@@ -81,7 +81,8 @@ impl Server {
         Ok(self.client.batch_execute(POPULATE).await?)
     }
 
-    /// Returns the next turn's work and inserts the rows that it needs, outside the measured time.
+    /// Returns the work of the next turn, and inserts the rows that this work needs. Neither is
+    /// part of the measured time.
     pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
         const THERE: &str = "insert into person (id, name, email, age, score, active)
             select $1::int8 + k, 'before', 'before@example.org', 1, 0.5, false from generate_series(0, $2::int8 - 1) as k
@@ -96,8 +97,8 @@ impl Server {
         Ok(work)
     }
 
-    /// Describes the database after a turn by numbers, which are equal for two turns that did the
-    /// same.
+    /// Describes the database after a turn by numbers. The numbers are equal for two turns with the
+    /// same effect.
     pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
         const EFFECT: &str =
             "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),

@@ -17,15 +17,15 @@ use crate::{
 
 const ONCE: Patience = Patience { rounds: 1, enough: Duration::from_secs(1) };
 
-/// A private server without fsync, because the speed of its disk does not matter here. It ends with
-/// the process.
+/// A private server without fsync, because the speed of its disk does not matter here. It stops
+/// when the process exits.
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts"))
 }
 
-/// Checks, in one turn, that every way leaves the same database and returns the same answers as the
-/// first way.
+/// Checks, with one turn per way, that every way leaves the same database and returns the same
+/// answers as the first way.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_way_does_every_workload_and_the_same() {
     let mut server = Server::start(Some(&cluster().url("postgres"))).await.expect("it has a database");
@@ -54,7 +54,7 @@ async fn every_way_does_every_workload_and_the_same() {
     server.end().await.expect("its database goes");
 }
 
-/// Checks that every bar and every step has its figures. A name that no row has would leave a gap.
+/// Checks that every bar and every step has figures. A name that matches no row would leave a gap.
 fn tells_everything(report: &Report) {
     let text = report.markdown();
     let far = |line: &str| line.contains("each way");

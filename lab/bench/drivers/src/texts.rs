@@ -63,7 +63,7 @@ pub const DELETE_WHERE: &str = "delete from person where id >= $1 and id < $2";
 pub const LEFT: &str = "select id, name, email, age, score, active from person where id >= $1 and id < $2";
 /// Evaluates all parameters and returns no row.
 pub const PARAMETERS: &str = "select 1 where ($1::int8, $2::text, $3::text, $4::int4, $5::float8, $6::bool) is null";
-/// Evaluates the columns of `MANY` rows, as [`PARAMETERS`] evaluates those of one.
+/// Evaluates the columns of `MANY` rows, as [`PARAMETERS`] evaluates the columns of one row.
 pub static MANY_PARAMETERS: LazyLock<String> = LazyLock::new(|| {
     let row = |at: usize| {
         let [id, name, email, age, score, active] = std::array::from_fn(|column| 6 * at + column + 1);

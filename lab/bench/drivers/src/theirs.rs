@@ -1,4 +1,4 @@
-//! Drives Postgres with `tokio_postgres`, in each of the ways in which people use it.
+//! Drives Postgres with `tokio_postgres`, in each of the ways that people commonly use.
 
 mod statements;
 mod people;

@@ -15,15 +15,16 @@ use crate::{
 pub struct Patience {
     /// The maximum number of turns per way.
     pub rounds: usize,
-    /// The time after which a way has no more turns at a workload, once it has had five.
+    /// The measuring time after which a way gets no further turns at a workload. Every way gets at
+    /// least five turns.
     pub enough: Duration,
 }
 
-/// A way whose first turn takes longer than this has no other turn. In a turn of this length, the
+/// A way whose first turn takes longer than this gets no second turn. In such a long turn, the
 /// one-time preparations do not matter.
 const LONG: Duration = Duration::from_secs(3);
-/// The number of turns that warm up a way: PostgreSQL caches a generic plan at a statement's sixth
-/// execution.
+/// The number of turns that warm up a way. PostgreSQL caches a generic plan when it executes a
+/// statement for the sixth time.
 const WARM: usize = 6;
 
 pub struct Open {
@@ -31,8 +32,8 @@ pub struct Open {
     pub driver: Box<dyn Driver>,
 }
 
-/// Measures a workload in every way, in turns, on one server. First checks that all ways have the
-/// same effect.
+/// Measures a workload in every way on one server. The ways take turns. First checks that all ways
+/// have the same effect.
 pub async fn turns(
     server: &mut Server,
     open: &[Open],

@@ -1,9 +1,10 @@
 use crate::{driver::Way, ours, theirs};
 
-/// Trunkline's own ways, with which all ways are compared.
+/// Trunkline's own way, with which all other ways are compared.
 pub const OURS: &str = "trunkline";
+/// Trunkline's own way with one statement for all rows.
 pub const OUR_ARRAYS: &str = "trunkline, arrays";
-/// The ways of tokio-postgres.
+/// The way of tokio-postgres that is the baseline for all gains.
 pub const TEXT: &str = "tokio-postgres, text in sequence";
 pub const SEQUENCE: &str = "tokio-postgres in sequence";
 pub const SEQUENCE_TOGETHER: &str = "tokio-postgres in sequence, one transaction";
@@ -23,13 +24,13 @@ pub fn is_tokio_postgres(way: &str) -> bool {
     way.starts_with("tokio-postgres")
 }
 
-/// Returns true if another driver than Trunkline's is the driver of this way.
+/// Returns true if the way uses a driver other than Trunkline's.
 #[must_use]
 pub fn is_rival(way: &str) -> bool {
     !way.starts_with(OURS)
 }
 
-/// Returns the ways that need no dependencies other than the workspace's.
+/// Returns the ways that need no dependencies beyond those of the workspace.
 #[must_use]
 pub fn ways() -> Vec<Way> {
     vec![

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::person::Person;
 
-/// An operation of one or several statements, which every driver expresses in its own way.
+/// An operation of one or several statements. Every driver expresses it in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The smallest statement: `select $1::int8`.
@@ -15,7 +15,7 @@ pub enum Kind {
     In,
     /// Inserts rows, and returns the id of each.
     Insert,
-    /// Inserts rows into a table without an index: the minimum that an insert can cost.
+    /// Inserts rows into a table without an index, which is the cheapest possible insert.
     Append,
     /// Inserts or updates rows, half of which exist.
     Upsert,
@@ -40,7 +40,7 @@ pub enum Kind {
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
     /// Sends the columns of `MANY` rows as parameters of one statement, which discards them. One
-    /// statement has one answer, so a way that awaits each answer loses nothing here.
+    /// statement has one answer, so awaiting each answer costs nothing extra here.
     ManyParameters,
     /// Runs transactions of two updates that return values, one transaction after another.
     Transfers,
@@ -142,7 +142,7 @@ impl<'a> Work<'a> {
         (0..self.count as i64).map(|k| (1 + k % ACCOUNTS, 1 + (k * 7 + 1) % ACCOUNTS, 1 + k % 5))
     }
 
-    /// Returns the end of the ids that this turn may use, which is not included.
+    /// Returns the exclusive end of the ids that this turn may use.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.first + 3 * self.count as i64

@@ -1,6 +1,6 @@
 use crate::work::{Kind, MANY};
 
-/// A kind of operation, and how many of them a turn runs.
+/// A kind of operation, and the number of these operations in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
     pub name: &'static str,

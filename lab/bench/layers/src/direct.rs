@@ -9,7 +9,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Sends each message inside the notification that wakes the consumer that waits for it.
+/// Sends each message inside the notification that wakes the waiting consumer.
 pub struct HandOver<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

@@ -28,7 +28,7 @@ pub trait Kind: Send + Sync + 'static {
     fn draft<T>(payload: T, nr: u64) -> Draft<T>;
 }
 
-/// Drafts that use four priorities in turn.
+/// Drafts that cycle through four priorities.
 pub struct Priorities;
 
 impl Kind for Priorities {

@@ -6,15 +6,15 @@ use crate::payload::{Text, all};
 /// Creates the table in which each taken message must appear once.
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
 
-/// Copies the existing row `$1` times. `EMPTY` then deletes all rows under the runner's snapshot,
-/// so the dead rows are those that a long-held snapshot would have left.
+/// Copies the existing row `$1` times. `EMPTY` then deletes all rows while the runner holds a
+/// snapshot. The result is the same dead rows that a long-held snapshot would have left.
 static FILL: Statement<(i64,), ()> = Statement::new(
     "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );
 static EMPTY: Statement<(), ()> = Statement::new("delete from trunkline.queue_bench");
 
-/// Migrates the database and creates the queue `bench`; also returns the description of the
-/// contender.
+/// Migrates the database and creates the queue `bench`. Returns the queue and the description of
+/// the contender.
 pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), Failure> {
     open_as(told, how, &Settings::new(T::TYPE)).await
 }

@@ -1,4 +1,4 @@
-//! Callers that are processes of their own, and what they have in common.
+//! Callers that run in separate processes, and the code that they share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     queue::Queue,
 };
 
-/// The table of hasql-queue, from `Hasql.Queue.Migrate`, as a plain table.
+/// The table of hasql-queue, from `Hasql.Queue.Migrate`, as a plain table without the library.
 const PLAIN: &str = "
 create type state_t as enum ('enqueued', 'failed');
 create sequence modified_index start 1;
@@ -28,7 +28,7 @@ const INSERT_AND_NOTIFY: &str =
     "with inserted as (insert into payloads (attempts, value) values (0, $1::text::jsonb) returning id)
     select pg_notify('trunkline.bench', '') from inserted";
 
-/// Creates the queue and the plain table for the callers, and consumes what they send.
+/// Creates the queue and the plain table for the callers, and consumes the callers' messages.
 pub struct Processes(Arc<Queue<Document>>);
 
 impl Contender for Processes {

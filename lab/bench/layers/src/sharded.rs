@@ -12,8 +12,8 @@ use crate::{
 /// The number of messages per lease, if the contender may choose it.
 const LEASE: usize = 8192;
 
-/// The library with one call per message, on the servers of `BENCH_STRIPES`, one per line. With
-/// `JOBS`, each row contains one message.
+/// The library with one call per message, on the servers that `BENCH_STRIPES` lists, one per line.
+/// With `JOBS`, each row contains one message.
 pub struct OnShards<T: Text, const JOBS: bool = false, const ROUND_ROBIN: bool = false> {
     queue: shards::Queue<T>,
     told: Settings,

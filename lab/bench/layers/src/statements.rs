@@ -29,14 +29,14 @@ const LOOK: &str = include_str!("../../../../sql/statements/look.sql");
 
 /// The number of sessions, which the callers share.
 const SESSIONS: usize = 16;
-/// The time between looks at the queue for the floor, as in the library.
+/// The interval between probes of the queue for the floor, as in the library.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The least time between notifications, as in the library.
+/// The minimum time between notifications, as in the library.
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
-/// The library's own statements, prepared and sent by tokio-postgres with the parameters that the
-/// library sends. Nothing is coalesced, put back, traced or counted. So the difference to the
-/// layer `queue` is what the library costs.
+/// The library's own statements, prepared and sent by tokio-postgres with the same parameters as in
+/// the library. Nothing is coalesced, put back, traced or counted. So the difference to the layer
+/// `queue` is the cost of the library.
 pub struct Statements {
     sessions: Vec<Session>,
     floor: Arc<Floor>,
@@ -116,7 +116,7 @@ impl Session {
     }
 }
 
-/// Looks at the queue again and again, on a session of its own, for as long as the floor is used.
+/// Probes the queue periodically, in a separate session, as long as the floor is in use.
 async fn look(url: String, floor: std::sync::Weak<Floor>) -> Result<(), Failure> {
     let client = connect(&url).await?;
     let look = client.prepare(&filled(LOOK)).await?;
@@ -183,7 +183,7 @@ impl Statements {
         }
     }
 
-    /// Returns true if the last notification is long enough ago for another.
+    /// Returns true if enough time has passed since the last notification to send another.
     fn may_notify(&self) -> bool {
         let (now, last) = (self.began.elapsed().as_micros() as u64, self.notified.load(Relaxed));
         let is_due = last == 0 || now.saturating_sub(last) >= NOTIFY_GAP.as_micros() as u64;
@@ -217,7 +217,7 @@ impl Contender for Statements {
             let (channels, payload) = (vec!["trunkline.bench"], "");
             let parameters: [&(dyn ToSql + Sync); 2] = [&channels, &payload];
             let notify = std::pin::pin!(session.client.query(&session.notify, &parameters));
-            // Both leave in one flush, and only the insert is awaited.
+            // Both statements leave in one flush, and only the insert is awaited.
             match select(enqueue, notify).await {
                 Either::Left((rows, _)) => rows?,
                 Either::Right((_, enqueue)) => enqueue.await?,

@@ -13,17 +13,17 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The time that a caller waits for its own jobs. It is less than the time that the runner waits
-/// for a silent contender.
+/// The time that a caller waits for its own jobs. It is shorter than the silence that the runner
+/// allows a contender.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Sends jobs as `coalesced` sends messages. A worker runs an empty function for each job.
 pub struct Worker<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,
-    /// The ids of jobs that a caller has sent and not waited for yet.
+    /// The ids of the jobs that each caller has sent and not yet waited for.
     sent: Mutex<HashMap<usize, Vec<i64>>>,
-    /// The ids of jobs whose function was called, until their caller has seen them.
+    /// The ids of jobs whose function has run, until the caller of each job has seen its id.
     called: watch::Sender<HashSet<i64>>,
 }
 
@@ -84,13 +84,13 @@ impl<T: Text> Contender for Worker<T> {
         Ok(())
     }
 
-    /// Waits until all of the caller's jobs were called, or `PATIENCE` has passed. Returns the jobs
-    /// that were called.
+    /// Waits until the functions of all of the caller's jobs have run, or until `PATIENCE` has
+    /// passed. Returns the jobs whose functions have run.
     async fn read(&self, caller: usize, _: usize) -> Result<Vec<i64>, Failure> {
         let own = self.sent.lock().unwrap_or_else(PoisonError::into_inner).remove(&caller).unwrap_or_default();
         let mut jobs = self.called.subscribe();
         let all = jobs.wait_for(|called| own.iter().all(|id| called.contains(id)));
-        // After a timeout there are too few jobs, which the harness detects by their number.
+        // After a timeout there are too few jobs. The harness detects this by their number.
         let _ = tokio::time::timeout(PATIENCE, all).await;
         let mut had = own;
         self.called.send_if_modified(|called| {
@@ -100,7 +100,7 @@ impl<T: Text> Contender for Worker<T> {
         Ok(had)
     }
 
-    /// Does nothing, because the worker acknowledges by itself.
+    /// Does nothing, because the worker has already acknowledged the jobs.
     async fn delete(&self, _: usize, _: Vec<i64>) -> Result<(), Failure> {
         Ok(())
     }

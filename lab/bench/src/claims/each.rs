@@ -64,7 +64,7 @@ pub const EACH: &[Claim] = &[
     },
 ];
 
-/// Returns the microseconds per statement. A rollback removes the writes, so that the next turn
+/// Returns the time per statement in microseconds. Rolls the writes back, so that the next turn
 /// does not find them.
 pub async fn turn(client: &Client, sql: &str, rows: u32) -> Result<Turn, Failure> {
     let statement = client.prepare(sql).await?;

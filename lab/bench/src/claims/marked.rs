@@ -1,6 +1,6 @@
-//! hasql-queue's rejected alternative: messages are marked as dequeued in a partitioned table, and
-//! a partition is dropped when all of its messages have been dequeued. Its statements and its
-//! tables are those of the commit that had it.
+//! An alternative that hasql-queue rejected: messages are marked as dequeued in a partitioned
+//! table, and a partition is dropped when all of its messages have been dequeued. The statements
+//! and tables are taken from hasql-queue's commit with this alternative.
 
 use std::time::Instant;
 
@@ -12,9 +12,10 @@ use crate::{Failure, ground::Ground, report::number};
 pub const COLUMNS: &[Column] =
     &[("to dequeue a message", number::time), ("bytes left", number::bytes), ("the next dequeue", number::time)];
 
-/// The messages of one dequeue.
+/// The number of messages per dequeue.
 const BATCH: i64 = 100;
-/// The partitions of a filled table. The messages of all but the last are dequeued.
+/// The number of partitions of a filled table. All messages outside the last partition are
+/// dequeued.
 const PARTS: u32 = 10;
 
 const TABLES: &str = "create type state_t as enum ('enqueued', 'dequeued', 'failed');
@@ -52,8 +53,8 @@ pub const MARKED: &[Claim] = &[
     },
 ];
 
-/// Dequeues all messages but those of the last partition, perhaps while another session holds a
-/// snapshot, and then once more.
+/// Dequeues all messages outside the last partition, perhaps while another session holds a
+/// snapshot. Then dequeues once more.
 pub async fn turn(
     client: &Client,
     ground: &Ground,
@@ -119,7 +120,8 @@ async fn fill(client: &Client, table: &str, each: u32) -> Result<(), Failure> {
     Ok(client.batch_execute(&fill).await?)
 }
 
-/// Drops the partition before this one, if all of its messages are dequeued and this one has any.
+/// Drops the partition before this one, if all messages of the former are dequeued and this one has
+/// any messages.
 async fn drop_before(client: &Client, part: u32) -> Result<(), Failure> {
     let (first, second) = (part - 1, part);
     let may = format!(

@@ -5,7 +5,7 @@ use trunkline_programs::machine;
 
 use crate::{Failure, results::Server};
 
-/// Describes the network as the script that shaped it does (`lab/bench/netem.sh`).
+/// Describes the network in the same way as the script that shapes it (`lab/bench/netem.sh`).
 fn connection(tcp: bool) -> String {
     match (tcp, std::env::var("BENCH_NETWORK")) {
         (false, _) => "unix socket".to_owned(),

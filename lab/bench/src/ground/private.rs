@@ -9,7 +9,7 @@ use crate::{
     disk::{self, SlowDisk},
 };
 
-/// Starts a cluster with default durability and these settings, on that disk.
+/// Starts a cluster on that disk, with default durability and these settings.
 pub fn private(settings: &[String], programs: Option<&Path>, disk: &SlowDisk) -> Result<Cluster, Failure> {
     let binaries = match programs {
         Some(folder) => Binaries::inspect(folder)?,

@@ -13,11 +13,11 @@ use crate::Failure;
 
 const SYNCHRONOUS: &str = "alter system set synchronous_standby_names = '*'";
 const STANDBYS: &str = "select count(*) from pg_stat_replication where sync_state = 'sync'";
-/// The time that the standby has to follow the server.
+/// The time that the standby may take to follow the server.
 const FOLLOWING: Duration = Duration::from_secs(60);
 
-/// Starts a copy of the server that follows it. It is kept inside the server's folder, so it is
-/// removed together with the server. The server is restarted.
+/// Starts a copy of the server that follows it. The copy's folder is inside the server's folder, so
+/// both are removed together. The server is restarted.
 pub fn standby(primary: &Cluster, settings: &[String]) -> Result<Cluster, Failure> {
     let data = primary.data_dir();
     let folder = data.parent().ok_or("the server has no folder")?.join("standby");

@@ -1,5 +1,5 @@
-//! Shows the bottleneck of each row, with the measured figures: processors, disk, locks, or the
-//! network between client and server.
+//! Shows the bottleneck of each row, with the measured figures. It is the processors, the disk,
+//! locks, or the network between client and server.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::{
     results::Row,
 };
 
-/// The share of all processors in use at which the processors are the bottleneck.
+/// The share of all processors at which the processors count as the bottleneck.
 const FULL: f64 = 0.85;
 
 /// Makes a table with one line per row.

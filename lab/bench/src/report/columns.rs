@@ -145,7 +145,7 @@ pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     }
 }
 
-/// Returns the measure that ranks contenders without a requested rate: the time for single calls,
+/// Returns the measure that ranks contenders if no rate is requested: the time for single calls,
 /// the rate for races.
 pub fn chief(race: &Race) -> &'static Measure {
     let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
@@ -155,7 +155,7 @@ pub fn chief(race: &Race) -> &'static Measure {
 
 fn ratio(race: &Race, row: &Row) -> Option<String> {
     let chief = chief(race);
-    // A contender that reaches the requested rate is no faster than other contenders that reach it.
+    // All contenders that reach the requested rate are equally fast.
     if chief.more && row.told.rate.is_some() {
         return None;
     }
@@ -173,8 +173,8 @@ fn overhead(race: &Race, row: &Row) -> Option<String> {
     Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(lowest)?))
 }
 
-/// Returns the row that the others of its race are compared to: the library's own statements, or
-/// the functions in SQL if those were not measured.
+/// Returns the row to which the other rows of its race are compared. It is the library's own
+/// statements, or the functions in SQL if the statements were not measured.
 pub fn lowest<'a>(race: &Race<'a>) -> Option<&'a Row> {
     LAYER_ORDER[..2].iter().find_map(|layer| race.measured().find(|row| row.contender == *layer))
 }

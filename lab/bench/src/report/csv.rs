@@ -1,5 +1,5 @@
 //! Writes one line per round, so that readers can compute their own medians. A row without rounds
-//! has one line.
+//! still has one line.
 
 use crate::results::{Outcome, Results, Round, Row};
 
@@ -127,7 +127,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// Formats a figure. The text is empty if there is no figure, or if it is not a number.
+/// Formats a figure. Returns an empty text if the figure is missing or not a number.
 fn figure(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }

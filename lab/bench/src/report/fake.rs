@@ -1,8 +1,8 @@
-//! Makes results like those of a run of all suites, for tests.
+//! Makes fake results of a run of all suites, for tests.
 
 use crate::results::{Header, Latency, Made, Outcome, Results, Round, Row, Sample, Server, Told};
 
-/// The names of the contenders, and how fast each is.
+/// The names of the contenders, each with its speed.
 pub const CONTENDERS: [(&str, f64); 15] = [
     ("trunkline", 430_000.0),
     ("trunkline-bytea", 1_441_000.0),
@@ -130,13 +130,13 @@ pub fn round(rate: f64, latency: f64) -> Round {
     }
 }
 
-/// Adds three rounds to the row, each a little different.
+/// Adds three rounds to the row, which differ slightly.
 pub fn measured(mut row: Row, rate: f64, latency: f64) -> Row {
     row.rounds = [1.0, 0.9, 1.04].map(|luck| round(rate * luck, latency / luck)).to_vec();
     row
 }
 
-/// Returns the samples of a minute under a held snapshot, in which a message costs more and more.
+/// Returns the samples of a minute under a held snapshot, during which the cost of a message grows.
 pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     let sample = |second: u32| {
         let (at, share) = (f64::from(second), f64::from(second) / 60.0);
@@ -154,8 +154,7 @@ pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     (1..=60).map(sample).collect()
 }
 
-/// Returns rows of every suite, with one peer that is missing, one that stalled and one that was
-/// disturbed.
+/// Returns rows of every suite. One peer is missing, one stalled, and one was disturbed.
 pub fn results() -> Results {
     let mut rows = Vec::new();
     for (at, (name, speed)) in CONTENDERS[..13].iter().enumerate() {

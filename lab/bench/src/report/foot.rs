@@ -1,5 +1,5 @@
-//! Writes the captions above and below a table: the settings that all rows share, the disturbed
-//! contenders and the missing ones.
+//! Writes the captions above and below a table: the common settings of all rows, the disturbed
+//! contenders and the missing contenders.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ pub fn foot(rows: &[&Row]) -> String {
     text
 }
 
-/// Lists the contenders that kept the order of keys, and those that broke it.
+/// Lists the contenders that kept the order of each key, and the contenders that did not.
 fn order(rows: &[&Row]) -> String {
     let broken = |row: &Row| row.rounds.iter().filter_map(|round| round.disordered).reduce(|all, count| all + count);
     let told = |row: &&Row| {

@@ -14,7 +14,7 @@ use crate::{
 /// The rows of one contender with one number of callers.
 pub struct ContenderRows<'a> {
     rows: Vec<&'a Row>,
-    /// Set if the numbers of callers differ, so that the name must contain it.
+    /// Set if the numbers of callers differ. Then the name contains the number.
     says_callers: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a> ContenderRows<'a> {
         if self.says_callers { format!("{contender}, {callers} callers") } else { contender.to_owned() }
     }
 
-    /// Returns the minimum durations of an fsync that were set for these rows, in milliseconds.
+    /// Returns the minimum fsync durations that these rows used, in milliseconds.
     pub fn leasts(&self) -> Vec<f64> {
         let mut leasts: Vec<f64> = self.rows.iter().filter_map(|row| row.told.fsync_ms).collect();
         leasts.sort_by(f64::total_cmp);

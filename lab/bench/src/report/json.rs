@@ -1,4 +1,4 @@
-//! Writes the rows to be stored, one per line, so that a rerun of one row changes one line.
+//! Writes the rows for storage, one per line, so that a rerun of one row changes only one line.
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ pub fn json(results: &Results) -> Result<String, Failure> {
 fn row(row: &Row) -> Result<String, Failure> {
     let mut row = row.clone();
     for round in &mut row.rounds {
-        // A sample without messages has no cost per message, and JSON cannot represent infinity or
-        // NaN.
+        // A sample without messages has no cost per message, and JSON has no representation of
+        // infinity or NaN.
         round.series.retain(|sample| {
             [sample.at, sample.sent, sample.received, sample.server_cpu_us].iter().all(|value| value.is_finite())
         });
@@ -28,7 +28,7 @@ fn row(row: &Row) -> Result<String, Failure> {
     Ok(serde_json::to_string(&value)?)
 }
 
-/// Rounds to six digits, because no figure is more exact than that.
+/// Rounds to six digits, because no figure is more precise.
 fn shorten(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(shorten),

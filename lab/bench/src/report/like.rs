@@ -1,4 +1,4 @@
-//! Classes of rows that may be compared: those that promise the same, and those that are called
+//! Classes of rows that may be compared: rows with the same promise, and rows that are called
 //! through SQL.
 
 use crate::results::Row;
@@ -9,14 +9,14 @@ pub struct Class {
     pub has: fn(&Row) -> bool,
 }
 
-/// The classes by what a consumer is promised. Rows that only send promise the same.
+/// The classes by the promise to a consumer. Rows that only send form a class of their own.
 pub const PROMISES: [Class; 4] = [
     Class { name: "sent", has: is_sent },
     Class { name: "at most once", has: |row| !is_sent(row) && is_at_most_once(row) },
     Class { name: "at least once", has: is_at_least_once },
     Class { name: "exactly once", has: is_exactly_once },
 ];
-/// The class of rows without a library: a program calls SQL functions.
+/// The class of rows in which a program calls SQL functions without a library.
 pub const SQL: Class = Class {
     name: "SQL with SQL",
     has: |row| ["sql", "exactly-once-sql", "pgmq", "pgq"].contains(&row.contender.as_str()),
@@ -29,7 +29,8 @@ fn is_sent(row: &Row) -> bool {
 fn is_at_most_once(row: &Row) -> bool {
     let name = row.contender.as_str();
     row.case.starts_with("pop")
-        // Its dequeue is one transaction, in which the work may be done or not.
+        // The dequeue of this queue is one transaction. The transaction may include the work, or
+        // not.
         || !is_exactly_once(row) && ["trunkline-at-most-once", "hand-over", "hasql-queue"].contains(&name)
 }
 

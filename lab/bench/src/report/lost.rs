@@ -1,5 +1,5 @@
-//! Lists the comparisons in which a peer was better than the best of ours that promises the same,
-//! or that is called in the same way. They come first in the report.
+//! Lists the comparisons in which a peer was better than our best comparable row. Comparable rows
+//! make the same promise, or are called in the same way. The list comes first in the report.
 
 use std::fmt::Write;
 
@@ -31,18 +31,19 @@ const IDLE: &[(Measure, &str)] = &[
 ];
 /// The value below which shares of a processor and statements per second count as zero.
 const NOTHING: f64 = 1e-3;
-/// The ratio below which two values count as equal, because the difference does not show in the
-/// third digit.
+/// The ratio below which two values count as equal, because they would not differ in the third
+/// digit.
 const SAME: f64 = 1.005;
-/// A contender that reaches this share of the requested rate does not lose to faster ones.
+/// The share of the requested rate that is sufficient. A contender that reaches it does not lose to
+/// faster contenders.
 const KEPT_UP: f64 = 0.99;
 
-/// A comparison in which a peer was ahead of the best of ours.
+/// A comparison in which a peer was ahead of our best row.
 struct Lost<'a> {
     place: String,
     measure: &'static Measure,
     what: &'static str,
-    /// The best of ours, if one was measured.
+    /// Our best row, if one was measured.
     ours: Option<(&'a Row, f64)>,
     /// The row, value and ratio of each peer that was ahead, largest ratio first.
     ahead: Vec<(&'a Row, f64, f64)>,
@@ -68,7 +69,7 @@ pub fn section(results: &Results) -> String {
     text + &without(&races)
 }
 
-/// Lists rows that could not be compared, because their rounds differ too much.
+/// Lists rows that could not be compared because their rounds differ too much.
 fn scattered(races: &[Race]) -> String {
     let mut names: Vec<String> = Vec::new();
     for race in races.iter().filter(|race| has_both(race)) {
@@ -118,13 +119,13 @@ fn without(races: &[Race]) -> String {
     text
 }
 
-/// Returns true if a peer was measured and one of ours ran, even if ours failed.
+/// Returns true if a peer was measured and one of our rows ran, even if it failed.
 fn has_both(race: &Race) -> bool {
     race.rows.iter().any(|row| is_ours(&row.contender)) && race.measured().any(|row| !is_ours(&row.contender))
 }
 
-/// Compares rows that promise the same, and then rows that are called through SQL, unless the best
-/// of ours is one of these anyway.
+/// Compares rows with the same promise, and then rows that are called through SQL. Skips the latter
+/// if our best row is itself called through SQL.
 fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
     let mut all: Vec<Lost<'a>> = Vec::new();
     for class in PROMISES.iter().chain([&SQL]) {
@@ -138,7 +139,7 @@ fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
     all
 }
 
-/// Returns the rows of a class, if they have both a peer and one of ours.
+/// Returns the rows of a class, if both a peer and one of our contenders are among them.
 fn within<'a>(race: &Race<'a>, class: &Class) -> Option<Race<'a>> {
     let rows: Vec<&Row> = race.rows.iter().copied().filter(|row| (class.has)(row)).collect();
     let like = Race { rows };
@@ -149,8 +150,8 @@ fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, p
     let ours = race.our_best(measure);
     let peers = race.measured().filter(|row| !is_ours(&row.contender) && !measure.scatters(row));
     if !race.measured().any(|row| is_ours(&row.contender)) {
-        // Ours ran and did not finish. The comparison is lost without a figure, and listed for one
-        // measure only.
+        // Our contender ran and did not finish. The comparison is lost without a figure, and is
+        // listed for one measure only.
         let ahead: Vec<_> = peers.filter_map(|row| Some((row, measure.median(row)?, f64::INFINITY))).collect();
         return (measure.more && !ahead.is_empty()).then_some(Lost { place, measure, what, ours, ahead });
     }

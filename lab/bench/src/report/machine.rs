@@ -1,4 +1,4 @@
-//! Describes the machine and the server of the measurements, and how steady they were.
+//! Describes the machine and the server of the measurements, and their stability.
 
 use std::fmt::Write;
 
@@ -63,7 +63,7 @@ fn memory(server: &Server) -> String {
     if server.memory == 0 { known("") } else { format!("{:.1} GiB", server.memory as f64 / f64::from(1 << 30)) }
 }
 
-/// Returns `not kept` for what the results of old runs lack.
+/// Returns the text, or `not kept` for values that the results of old runs lack.
 fn known(text: &str) -> String {
     if text.is_empty() { "not kept".to_owned() } else { text.to_owned() }
 }
@@ -72,7 +72,7 @@ fn processor(server: &Server) -> &str {
     if server.processor.is_empty() { "a processor without a name" } else { &server.processor }
 }
 
-/// Describes the time of the measurements, the speed of the disk, and the number of disturbed
+/// Describes when the measurements were made, the speed of the disk, and the number of disturbed
 /// rounds.
 fn steadiness(results: &Results) -> String {
     let mut text = String::new();

@@ -7,7 +7,8 @@ use std::fmt::Write;
 pub struct Table {
     titles: Vec<String>,
     rows: Vec<Vec<Option<String>>>,
-    /// The number of leading columns with text; the rest are figures, aligned to the right.
+    /// The number of leading columns with text. The remaining columns contain figures and are
+    /// aligned to the right.
     words: usize,
 }
 
@@ -44,7 +45,7 @@ impl Table {
     }
 }
 
-/// Escapes foreign text, so that it neither ends a table's cell nor begins a tag.
+/// Escapes foreign text, so that it neither ends a table cell nor begins a tag.
 pub fn plain(words: &str) -> String {
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     words.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*").replace('`', "'")

@@ -39,8 +39,8 @@ use crate::{Failure, results::Results};
 
 pub use self::{csv::csv, json::json, number::date};
 
-/// Reads the results from the file, or from the compressed file next to it, which is what the
-/// source tree contains. If neither exists, the results are empty.
+/// Reads the results from the file. If it does not exist, reads the compressed file next to it,
+/// which is the one in the source tree. If neither exists, the results are empty.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -66,7 +66,7 @@ fn packed(file: &Path) -> PathBuf {
     file.with_extension("json.gz")
 }
 
-/// Writes `README.md`, `results.csv`, `results.json` and the figures for which there are rows.
+/// Writes `README.md`, `results.csv`, `results.json`, and each figure for which there are rows.
 pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let mut drawn = Vec::new();
@@ -76,7 +76,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
                 fs::write(folder.join(name), figure)?;
                 drawn.push(*name);
             }
-            // Readers would take a figure of an earlier report for a figure of this one.
+            // Readers would mistake an earlier report's figure for one of this report.
             None => remove(&folder.join(name))?,
         }
     }

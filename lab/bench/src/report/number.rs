@@ -13,7 +13,8 @@ pub fn time(microseconds: f64) -> String {
     scaled(microseconds, &[(1e6, " s"), (1e3, " ms"), (1.0, " µs")])
 }
 
-/// Formats a range of times, with one unit if both have the same: `1.38–8.28 ms`.
+/// Formats a range of times: `1.38–8.28 ms`. The unit appears once if both times have the same
+/// unit.
 pub fn span(from: f64, to: f64) -> String {
     let (from, to) = (time(from), time(to));
     match (from.split_once(' '), to.split_once(' ')) {
@@ -59,7 +60,7 @@ pub fn whole(value: f64) -> String {
     text
 }
 
-/// Shortens `1.00 k` to `1 k`, because all figures of an axis are round.
+/// Shortens `1.00 k` to `1 k`, because all labels of an axis are round.
 pub fn short(figure: &str) -> String {
     let (digits, unit) = figure.split_at(figure.find(' ').unwrap_or(figure.len()));
     let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
@@ -106,7 +107,7 @@ fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Rounds before the unit is chosen, so that 999.7 is `1.00 k` and not `1000`.
+/// Rounds before the unit is chosen, so that 999.7 becomes `1.00 k` and not `1000`.
 fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }

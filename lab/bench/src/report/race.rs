@@ -1,5 +1,4 @@
-//! Groups rows into races. A race has the rows of one case on the same server, which may be
-//! compared.
+//! Groups rows into races. A race contains the comparable rows of one case on the same server.
 
 use crate::{
     contenders::CONTENDERS,
@@ -30,7 +29,7 @@ pub fn is_ours(contender: &str) -> bool {
     CONTENDERS.iter().any(|known| known.name == contender && known.is_own()) || contender.starts_with("trunkline")
 }
 
-/// Returns a contender's name as code. The names of ours are bold.
+/// Returns a contender's name as code. Our names are bold.
 pub fn shown(contender: &str) -> String {
     if is_ours(contender) { format!("**{}**", code(contender)) } else { code(contender) }
 }
@@ -51,7 +50,7 @@ pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
 }
 
 /// Returns the rows of a suite on the server that most of its rows used, because a figure has no
-/// room to name servers.
+/// room for server names.
 pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
     let rows: Vec<&Row> = results.rows.iter().filter(|row| row.suite == suite).collect();
     let met = |row: &Row| rows.iter().filter(|other| other.server == row.server).count();
@@ -69,8 +68,8 @@ impl<'a> Race<'a> {
         self.rows.iter().copied().filter(|row| is_measured(row))
     }
 
-    /// Returns the measured rows, the best first: by `open` if a rate was requested, otherwise by
-    /// `fast`.
+    /// Returns the measured rows, the best first. The ranking uses `open` if a rate was requested,
+    /// otherwise `fast`.
     pub fn ranked(&self, fast: &Measure, open: &Measure) -> Vec<&'a Row> {
         let by = if self.first().told.rate.is_some() { open } else { fast };
         let mut rows: Vec<&Row> = self.measured().collect();
@@ -86,7 +85,8 @@ impl<'a> Race<'a> {
             .max_by(|a, b| if by.more { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) })
     }
 
-    /// Returns the case, and the settings that distinguish the race from others of the same case.
+    /// Returns the case, and the settings that distinguish the race from other races of the same
+    /// case.
     pub fn name(&self, among: &[Race]) -> String {
         let row = self.first();
         let namesakes: Vec<&Row> =

@@ -1,4 +1,4 @@
-//! Writes sentences that restate figures. A sentence is left out if its rows are missing.
+//! Writes sentences that restate figures. Omits a sentence if its rows are missing.
 
 use crate::{
     report::{
@@ -11,7 +11,7 @@ use crate::{
     results::{Results, Row},
 };
 
-/// The suites of single steps, the most comparable first.
+/// The suites of single steps. The most comparable suite comes first.
 const STEPS: [&str; 4] = ["layer-comparison", "send", "read", "ack"];
 
 pub fn section(results: &Results) -> String {
@@ -83,7 +83,7 @@ fn ratios<'a>(results: &'a Results, measure: &Measure) -> Vec<Ratios<'a>> {
     all
 }
 
-/// States the cost of each layer's steps, as a range of ratios to the lowest layer.
+/// States the cost of each layer's steps as a range of ratios to the lowest layer.
 fn layers(results: &Results) -> Vec<String> {
     let say = |ratios: Ratios<'_>| {
         Some(format!("{} takes {} times as long as {}.", code(ratios.layer), ratios.range()?, code(ratios.lowest)))
@@ -91,7 +91,7 @@ fn layers(results: &Results) -> Vec<String> {
     ratios(results, &MEAN).into_iter().filter_map(say).collect()
 }
 
-/// States how often each layer allocates, and how much, as ranges of ratios to the lowest layer.
+/// States the number and size of each layer's allocations, as ranges of ratios to the lowest layer.
 fn allocations(results: &Results) -> Vec<String> {
     let bytes = ratios(results, &ALLOCATED);
     let say = |ratios: Ratios<'_>| {

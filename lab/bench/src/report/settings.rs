@@ -1,5 +1,5 @@
-//! Shows the settings of rows and of their servers. A caption states the settings that all rows
-//! share; settings that differ have a column each.
+//! Shows the settings of rows and of their servers. A caption states the common settings of all
+//! rows. Each of the other settings has a column.
 
 use crate::{
     report::{markdown::code, number},
@@ -48,8 +48,8 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "processor", of: |row| row.server.processor.clone() },
 ];
 
-/// The duration, rounds and origin of a row. Each table's caption states them, but no name of a
-/// case does.
+/// The duration, rounds and origin of a row. Each table's caption states them, but no case name
+/// does.
 const PROVENANCE: &[Setting] = &[
     Setting {
         name: "seconds a round",
@@ -61,7 +61,7 @@ const PROVENANCE: &[Setting] = &[
     Setting { name: "build", of: |row| kept(&row.made.build) },
 ];
 
-/// Returns `not kept` for an empty text, which is what rows of old runs have.
+/// Returns `not kept` for an empty text, because rows of old runs lack the value.
 fn kept(words: &str) -> String {
     if words.is_empty() { "not kept".into() } else { words.into() }
 }
@@ -69,7 +69,7 @@ fn kept(words: &str) -> String {
 /// The value that captions omit.
 const UNSAID: &str = "none";
 
-/// Returns the settings that all rows share, as a sentence. It omits the machine, which has its own
+/// Returns the settings that all rows share, as a sentence. Omits the machine, which has its own
 /// section.
 pub fn same(rows: &[&Row]) -> String {
     let same = SETTINGS

@@ -51,10 +51,11 @@ const SUITES: &[(&str, &str)] = &[
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
 ];
-/// The maximum number of contenders per case for which all cases share one table.
+/// The maximum number of contenders per case with which all cases share one table.
 const A_FEW: usize = 4;
 
-/// Returns the sections of all suites that have rows; `figures` are the drawn files, `SUITE.svg`.
+/// Returns the sections of all suites that have rows. `figures` lists the drawn files, named
+/// `SUITE.svg`.
 pub fn sections(results: &Results, figures: &[&str]) -> String {
     let mut names: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
     for row in &results.rows {

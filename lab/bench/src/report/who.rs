@@ -15,7 +15,7 @@ pub fn section(results: &Results) -> String {
             names.push(&row.contender);
         }
     }
-    // Ours come first. Within each group, the contenders keep the order in which they ran.
+    // Our contenders come first. Within each group, contenders keep the order in which they ran.
     names.sort_by_key(|name| !is_ours(name));
     let mut table = Table::of_words(["contender", "version", "runtime", "settings that it chose"]);
     for name in names {

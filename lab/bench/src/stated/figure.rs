@@ -17,7 +17,7 @@ pub enum Unit {
 pub struct Value {
     pub number: f64,
     pub unit: Unit,
-    /// The maximum error of the measured value, which was computed from rounded figures.
+    /// The maximum error of the value, which was computed from rounded figures.
     pub rounded: f64,
 }
 
@@ -101,7 +101,7 @@ impl Figure {
         Some((figure, digits.len()))
     }
 
-    /// Returns true if the figure is the value, rounded to the figure's last digit.
+    /// Returns true if the figure equals the value, rounded to the figure's last digit.
     pub fn states(&self, value: &Value) -> bool {
         let is_of = match (self.unit, value.unit) {
             (Some(unit), of) => unit == of,

@@ -91,8 +91,8 @@ impl Sources {
     }
 }
 
-/// Returns the cells of the page's tables by `drivers/WORKLOAD/WAY`, or by `drivers@5/WORKLOAD/WAY`
-/// with a delay of 5 ms.
+/// Returns the cells of the page's tables. Their keys are `drivers/WORKLOAD/WAY`, or
+/// `drivers@5/WORKLOAD/WAY` with a delay of 5 ms.
 fn drivers(page: &str) -> BTreeMap<String, String> {
     let (mut cells, mut workload, mut titles) = (BTreeMap::new(), "", Vec::new());
     for line in page.lines() {

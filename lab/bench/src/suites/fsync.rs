@@ -6,7 +6,7 @@ use crate::Choice;
 /// The minimum durations of an fsync in milliseconds; 0 leaves the disk as it is.
 const LEAST: [f64; 4] = [0.0, 1.0, 5.0, 20.0];
 const OURS: [&str; 2] = ["trunkline", "trunkline-bytea"];
-/// A number of callers that every peer can have, because each of its callers is a connection.
+/// A number of callers that every peer supports, because each of its callers needs a connection.
 const CALLERS: usize = 64;
 /// A number of callers for Trunkline alone, whose callers share connections and commits.
 const MORE_CALLERS: usize = 1024;

@@ -1,5 +1,5 @@
-//! Plans rows for the costs of priorities, keys and unique keys, each compared with messages
-//! without them. Other rows show the costs of a busy key to other keys.
+//! Plans rows for the costs of priorities, keys and unique keys. Each is compared with messages
+//! without them. Further rows show how a busy key affects other keys.
 
 use super::{Plan, named, plan};
 use crate::{Choice, DRAINED};
@@ -32,7 +32,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
         plans.push(plan);
     }
-    // These rows show the cost of a busy key to keys in its lane, and to keys in other lanes.
+    // These rows show how a busy key affects keys in its lane, and keys in other lanes.
     for (case, backlog, timed) in [
         ("1000-a-second, keys", 0, ""),
         ("1000-a-second, keys, a million in one, its lane", 1_000_000, "its-lane"),

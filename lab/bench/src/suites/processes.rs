@@ -1,19 +1,19 @@
 //! Plans rows that resemble real programs: many processes, each with one caller that sends one
-//! message per call, beside a sleeping consumer, a standby or a network delay.
+//! message per call. In some rows there is a sleeping consumer, a standby or a network delay.
 
 use super::{NEAREST, Plan, Told, named, plan};
 use crate::Choice;
 
-/// The callers of our functions, one language each.
+/// The callers of our functions, one per language.
 const CALLERS: [&str; 5] = ["library-process", "psycopg", "pgx", "node-postgres", "jdbc"];
 const PLAIN: &str = "plain-insert";
 const NOTIFIED: &str = "plain-insert-and-notify";
-/// Contenders of ours whose callers share a process. The nearest peers run beside them.
+/// Our contenders whose callers share a process. They are compared with the nearest peers.
 const SHARED: [&str; 2] = ["trunkline", "trunkline-bytea"];
 /// The number of processes in rows with a condition.
 const SOME: usize = 8;
 
-/// A condition: its name in a case, and how it changes the settings.
+/// A condition: its name within a case's name, and a function that changes the settings.
 type Condition = (&'static str, fn(&mut Told));
 const CONDITIONS: [Condition; 4] = [
     ("1 kB", |told| told.payload = 1_000),
@@ -39,7 +39,8 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
         let apart = CALLERS.into_iter().chain([PLAIN]);
         let mut of: Vec<Plan> =
             apart.map(|contender| sending(format!("{SOME} processes, {name}"), contender, SOME, choice)).collect();
-        // The suite `distance` has the network for contenders whose callers share a process.
+        // The suite `distance` covers the network delay for contenders whose callers share a
+        // process.
         let shared = SHARED.into_iter().chain(NEAREST).filter(|_| !name.ends_with("each way"));
         of.extend(
             shared
@@ -59,7 +60,8 @@ fn sending(case: String, contender: &str, callers: usize, choice: &Choice) -> Pl
     plan
 }
 
-/// Plans messages that processes send at a rate, and that one consumer of the library receives.
+/// Plans rows in which processes send messages at a rate, and one consumer of the library receives
+/// the messages.
 pub(super) fn latency(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for rate in [100.0, 1000.0] {

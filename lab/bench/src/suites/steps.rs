@@ -28,7 +28,7 @@ pub(super) fn read(choice: &Choice) -> Vec<Plan> {
         plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
     }
     for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
-        // The layer `statements` has no wait of its own, and `sql` has no call that waits on one.
+        // The layer `statements` has no wait of its own, and `sql` has no call that waits.
         let case = format!("read-with-poll-{patience}-{n}");
         plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
     }
@@ -47,7 +47,7 @@ pub(super) fn ack(choice: &Choice) -> Vec<Plan> {
 
 pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
     // A layer without its own call for a case has no row for that case. The library reads in the
-    // same way, whether it coalesces sends or not.
+    // same way whether or not it coalesces sends.
     const OWN: [(&str, &[&str]); 6] = [
         ("send-single", &["statements", "sql", "queue", "coalesced", "pgmq"]),
         ("send-batch-100", &["statements", "sql", "queue", "coalesced", "pgmq"]),
@@ -67,7 +67,7 @@ pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
             }
         }
     }
-    // Machines whose commits do not wait for a disk can be compared by these rows.
+    // These rows also allow a comparison of machines whose commits do not wait for a disk.
     for case in ["send-single", "full-cycle"] {
         for contender in LAYERS {
             let mut plan = step("layer-comparison", case, contender, choice);

@@ -4,14 +4,15 @@ use super::{Plan, named, plan};
 use crate::Choice;
 
 const SERVERS: [usize; 4] = [1, 2, 3, 4];
-/// The minimum duration of an fsync in milliseconds. The disk must be the bottleneck, not the
-/// processors, which all servers share here.
+/// The minimum duration of an fsync in milliseconds. It makes the disk the bottleneck, rather than
+/// the processors, which all servers share here.
 const FSYNC: f64 = 5.0;
-/// The number of callers that fill all commits of a server: each row is one job, and eight rows are
-/// in flight.
+/// The number of callers that fills all commits of a server. Each row is one job, and eight rows
+/// are in flight.
 const MANY: usize = 1024;
-/// The numbers of callers per server, and in total.
+/// The number of callers per server.
 const EACH: usize = 64;
+/// The number of callers in total.
 const IN_ALL: usize = 256;
 
 pub(super) fn stripes(choice: &Choice) -> Vec<Plan> {

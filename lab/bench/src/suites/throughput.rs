@@ -3,8 +3,8 @@
 use super::{LAYERS, Plan, WORKERS, named, plan, racers, step};
 use crate::{Choice, DRAINED};
 
-/// Returns a case's name with the number of callers, for cases that do not use each contender's own
-/// best number.
+/// Returns a case's name with the number of callers. It is used for cases in which contenders do
+/// not use their own best number.
 pub(super) fn among(case: &str, callers: usize) -> String {
     match callers {
         1 => format!("{case}, 1 caller"),
@@ -56,7 +56,7 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Plans rows that end after a number of messages, as pgmq-bench's rows do.
+/// Plans rows that end after a number of messages, as the rows of pgmq-bench do.
 fn counted(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for (case, kind, batch) in [
@@ -70,7 +70,8 @@ fn counted(choice: &Choice) -> Vec<Plan> {
             kind.clone_into(&mut plan.told.case);
             plan.told.batch = batch;
             plan.told.messages = choice.messages_or(MESSAGES);
-            // The time is a limit: the slowest layer sends many more messages a second.
+            // The time is only a limit, because the slowest layer sends many more messages per
+            // second.
             plan.told.seconds = 60.0 + plan.told.messages as f64 / 20.0;
             plans.push(plan);
         }
@@ -78,5 +79,5 @@ fn counted(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// The messages of a row that ends after a number of messages.
+/// The number of messages after which a counted row ends.
 const MESSAGES: usize = 1000;

@@ -1,10 +1,10 @@
-//! A row with a missing program reports that, and the other rows run.
+//! A row with a missing program reports the reason, and the other rows run.
 
 use std::{os::unix::fs::symlink, path::Path};
 
 use crate::fixture::{Folder, name, run};
 
-/// Links every program in the PATH into a folder, except this one.
+/// Links every program in the PATH except this one into a folder.
 fn without(program: &str, folder: &Path) {
     let path = std::env::var_os("PATH").expect("a PATH");
     for file in std::env::split_paths(&path).filter_map(|part| part.read_dir().ok()).flatten().flatten() {

@@ -35,8 +35,8 @@ pub const OWN: [&str; 19] = [
     "exactly-once-sql",
 ];
 
-/// The time limit of a run, far longer than these tests take, even on a busy machine that has to
-/// build the layers first.
+/// The time limit of a run. It is far longer than these tests take, even on a busy machine that has
+/// to build the layers first.
 const DEADLINE: Duration = Duration::from_secs(900);
 
 /// A folder for one test, removed at the test's end.
@@ -58,8 +58,8 @@ impl Drop for Folder {
     }
 }
 
-/// A command that runs the program with these arguments, and without this process's environment
-/// variables.
+/// A command that runs the program with these arguments, and without the environment variables of
+/// this process.
 pub struct Bench(Command);
 
 impl Bench {
@@ -115,7 +115,7 @@ impl Bench {
         self.says().await.lines().map(str::to_owned).collect()
     }
 
-    /// Runs one turn of each row, and returns the kept rows.
+    /// Runs one turn of each row, and returns the saved rows.
     pub async fn rows(self, seconds: &str) -> Vec<Value> {
         let folder = Folder::new();
         let results = folder.0.join("results.json");
@@ -132,8 +132,7 @@ impl Bench {
     }
 }
 
-/// Returns a run on a private cluster without fsync, because the speed of its disk does not matter
-/// here.
+/// Returns a run on a private cluster without fsync, because disk speed does not matter here.
 pub fn run() -> Bench {
     Bench::new("run").args(["--setting", "fsync=off"])
 }
@@ -143,8 +142,8 @@ pub fn name(row: &Value) -> String {
     ["suite", "case", "contender"].map(|part| row[part].as_str().expect(part)).join("/")
 }
 
-/// Starts a server for runs with a URL. Its log contains every statement after the name of the
-/// statement's database.
+/// Starts a server for runs with a URL. Each line of its log begins with the name of a database,
+/// followed by a statement.
 pub fn server() -> Cluster {
     Cluster::temporary()
         .setting("fsync", "off")

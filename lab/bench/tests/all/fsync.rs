@@ -1,4 +1,4 @@
-//! The disk of a row's server is as slow as the row's name says, and no other row's disk is slow.
+//! Checks that the disk is as slow as a row's name says, and that no other row's disk is slow.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ async fn send_waits_for_the_disk_of_its_row() {
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let listed = choose(Bench::new("list")).lines().await;
     assert_eq!(listed.len(), 16);
-    // An additional row with a normal disk comes first: no other row may run on the slow server.
+    // A row with a normal disk comes first, because no other row may run on the slow server.
     let rows = choose(Bench::new("run")).pattern("^send/send-single/queue$").rows("0.5").await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), [&["send/send-single/queue".to_owned()], &*listed].concat());
     for row in &rows {
@@ -42,10 +42,10 @@ async fn send_waits_for_the_disk_of_its_row() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_disk_is_as_it_was_after_a_slow_row() {
-    // With few callers, every caller waits for the disk and not for the processor.
+    // With few callers, every caller waits for the disk rather than for the processor.
     let run = || Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$").rows("0.5");
-    // Another process may keep the disk busy during a turn. A disk that we failed to restore is
-    // slow in every turn.
+    // Another process may keep the disk busy during one turn. A disk that was not restored is slow
+    // in every turn.
     for turn in 1..=3 {
         let rows = run().await;
         let told: Vec<_> =

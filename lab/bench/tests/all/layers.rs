@@ -1,4 +1,4 @@
-//! Each layer runs its own code: the server's log contains the layer's statements.
+//! Checks that each layer runs its own code: the server's log contains the layer's statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Bench, connect, name, server};
 
-/// The seconds of a turn. Even if everything stops for one or two seconds, a message is sent.
+/// The seconds of a turn, long enough for a message even if the machine stalls for two seconds.
 const LONG_ENOUGH: &str = "3";
 
 /// One turn of a row, and every statement that the server ran for it.
@@ -33,7 +33,7 @@ async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     let databases =
         databases.query("select datname::text from pg_database where datname like 'trunkline%' order by oid", &[]);
     let databases = databases.await.expect("names of databases");
-    // The second database of some rows belongs to the program that counts allocations.
+    // For some rows, a second database belongs to the program that counts allocations.
     let counts = |row: &Value| usize::from(!row["rounds"][0]["allocations"].is_null());
     assert_eq!(rows.iter().map(|row| 1 + counts(row)).sum::<usize>(), databases.len());
     let mut databases = databases.iter();
@@ -69,7 +69,7 @@ fn statements(log: &str, database: &str) -> Vec<String> {
 #[tokio::test]
 async fn sql_layer_calls_functions_and_queue_layer_runs_library_statements() {
     let server = server();
-    // The case, the statement of the SQL layer, and the statement of the queue layer.
+    // Each entry has a case, the statement of the SQL layer, and the statement of the queue layer.
     let cases = [
         ("send/send-single", "select trunkline.enqueue('bench'", "insert into trunkline.queue_bench "),
         ("send/send-batch-10", "select trunkline.enqueue_many('bench'", "insert into trunkline.queue_bench "),
@@ -96,8 +96,8 @@ async fn sql_layer_calls_functions_and_queue_layer_runs_library_statements() {
     }
 }
 
-/// Returns the statements that a turn sent with nearly every call, without their prepared names and
-/// without the time at which the queue was created.
+/// Returns the statements that a turn sent with nearly every call. Removes the names of prepared
+/// statements, and the time at which the queue was created.
 fn of_each_call(turn: &Turn, calls: usize) -> BTreeSet<String> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for statement in &turn.statements {
@@ -187,8 +187,8 @@ async fn only_coalesced_layer_mixes_messages_of_callers_in_a_row() {
         let left = connect(&server, &turn.database).await.query_one(count, &[]).await.expect("the queue's table");
         let (rows, messages): (i64, i64) = (left.get(0), left.get(1));
         assert!(messages as u64 >= turn.sent && turn.sent > 0, "{}: {messages} messages", turn.name);
-        // The messages before the clock started came in one call, with twice as many messages as
-        // there are callers.
+        // The messages before the clock started were sent in one call. Their number is twice the
+        // number of callers.
         let alone = messages - 31;
         match turn.name.ends_with("coalesced") {
             true => assert!(rows < alone / 2, "{}: {messages} messages in {rows} rows", turn.name),

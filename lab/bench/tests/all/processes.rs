@@ -1,11 +1,11 @@
-//! Callers in processes of their own run in each language, and under the conditions that their rows
-//! name.
+//! Checks that callers in separate processes run in each language, under the conditions that their
+//! rows name.
 
 use serde_json::Value;
 
 use crate::fixture::{Bench, name, run, server};
 
-/// Runs these rows, which must all be measured.
+/// Runs these rows, and requires that all of them are measured.
 async fn measured(patterns: &[&str]) -> Vec<Value> {
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let listed = choose(Bench::new("list")).lines().await;

@@ -1,4 +1,4 @@
-//! A publication is one whole run, which continues where it was interrupted.
+//! Checks that a publication is one whole run, and continues after an interruption.
 
 use std::{path::Path, time::Duration};
 
@@ -29,7 +29,7 @@ async fn interrupted_publication_continues_and_lists_its_hours() {
             break;
         }
     }
-    // Each turn is kept immediately after it is reported.
+    // Each turn is saved immediately after it is reported.
     let patience = tokio::time::Instant::now() + Duration::from_secs(60);
     while !folder.0.join("results.json").exists() {
         assert!(tokio::time::Instant::now() < patience, "nothing was kept");
@@ -91,7 +91,7 @@ async fn rows_are_measured_on_the_postgres_that_was_asked_for() {
     }
     for binaries in all {
         let run = crate::fixture::run().args(["--server-bin", binaries.dir().to_str().expect("text")]);
-        // Without autovacuum, dead rows stay until they are counted.
+        // Without autovacuum, dead rows stay until they have been counted.
         let run = run.args(["--setting", "autovacuum=off"]);
         let rows =
             run.pattern("^throughput/send-sequential/trunkline$").pattern("^layer-comparison/delete-single/queue$");

@@ -1,5 +1,5 @@
-//! Checks that all of our rows run. With a second per row, the whole test would take four minutes.
-//! A fifth of a second is enough for most rows; a comment explains where a row needs more.
+//! Checks that all of our rows run. With one second per row, the whole test would take four
+//! minutes. A fifth of a second is enough for most rows; a comment explains each exception.
 
 use serde_json::Value;
 
@@ -11,15 +11,16 @@ const STEPS: (&[&str], &str) = (&["send", "read", "ack"], "0.2");
 const LAYERS: (&[&str], &str) = (&["layer-comparison"], "0.2");
 const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
 const DISTANCE: (&[&str], &str) = (&["distance"], "0.2");
-/// At one message per second, a shorter turn would have no message.
+/// The suites at one message per second. A shorter turn would contain no message.
 const IDLE: (&[&str], &str) = (&["idle"], "1");
 const LEDGER: (&[&str], &str) = (&["exactly-once"], "1");
-/// These suites take a sample every second or two, and a change needs two samples.
+/// The suites that take a sample every second or two. A change needs two samples.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
-/// The seconds with which rows run again if a fifth of a second had no message on a busy machine.
+/// The seconds per row in a second run, for rows that had no message in a fifth of a second on a
+/// busy machine.
 const LONGER: &str = "5";
-/// The seconds with which sampled rows run again.
+/// The seconds per sampled row in a second run.
 const MUCH_LONGER: &str = "20";
 
 fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
@@ -32,7 +33,7 @@ async fn measured(group: (&[&str], &str)) {
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let longer = if group == LONG { MUCH_LONGER } else { LONGER };
     let listed = choose(Bench::new("list")).lines().await;
-    // Without autovacuum, dead rows stay until they are counted.
+    // Without autovacuum, dead rows stay until they have been counted.
     let run = || run().args(["--messages", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
     // Rows with a standby run after the others.
@@ -97,7 +98,7 @@ fn tells(row: &Value, round: &Value) -> bool {
     match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
         "drain" | "ledger" => sent == 0.0 && received > 0.0,
-        // These rows measure waiting consumers, so nothing is sent.
+        // These rows measure waiting consumers, and nothing is sent.
         "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
         _ => sent > 0.0 && round["sent"] == round["received"],
@@ -129,7 +130,7 @@ fn check_round(row: &Value, round: &Value) {
     let settles = ["read-single", "read-batch", "delete", "archive", "pop"].iter().any(|step| case.starts_with(step));
     assert!(!settles || number(round, "dead_after") > 0.0, "the server's statistics were not flushed: {row}");
     let watched = ["grid", "exactly-once"].contains(&row["suite"].as_str().expect("a suite"));
-    // A turn of a fifth of a second may end before the first sample.
+    // A turn of a fifth of a second may end before the first sample is taken.
     assert!(watched || !round["waits"].is_object(), "{row}");
     assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
     if cfg!(target_os = "linux") {
@@ -138,8 +139,8 @@ fn check_round(row: &Value, round: &Value) {
         }
         assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
-    // Steps that need other steps before them have no cost per message. Consumers that lag have
-    // none, either, and in such a short time they may lag.
+    // Steps that need other steps before them have no cost per message. Neither have rows whose
+    // consumers lag, which may happen in such a short time.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
     assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
     if !silent && !prepared && case != "cycle" {
@@ -150,8 +151,8 @@ fn check_round(row: &Value, round: &Value) {
             }
         }
     }
-    // A closed loop measures the time of a call, and an open loop measures the time of a message.
-    // The other cases only have a rate.
+    // A closed loop measures the time of a call, and an open loop the time of a message. All other
+    // cases have only a rate.
     let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {
@@ -160,7 +161,8 @@ fn check_round(row: &Value, round: &Value) {
         assert!(number(latency, "count") > 0.0 && steps[0] > 0.0 && steps.is_sorted(), "{latency}: {row}");
         assert!(number(latency, "mean") > 0.0 && number(latency, "mean") <= steps[4], "{latency}: {row}");
     }
-    // Many callers share statements, so only a throughput counts the allocations of their calls.
+    // Many callers share statements, so only a row for throughput counts the allocations of their
+    // calls.
     let suite = row["suite"].as_str().expect("a suite");
     let counted = ["throughput", "layer-comparison", "send", "read", "ack"].contains(&suite)
         && (suite == "throughput" || number(told, "producers") <= 1.0)
@@ -247,11 +249,11 @@ async fn consumers_at_rest_send_no_statements_unless_they_poll() {
         let Some(statements) = statements.as_f64() else { panic!("statements were not counted: {row}") };
         match row["contender"].as_str().expect("a contender") {
             "trunkline-poll" => assert!(statements > 1.0, "one who polls sends statements: {row}"),
-            // Every half minute `hand-over` leaves the wait list, takes, enters the list and looks
-            // again. That may fall into these six seconds.
+            // Every half minute, `hand-over` leaves the wait list, takes, enters the list again and
+            // probes the queue. That may happen within these six seconds.
             "hand-over" => assert!(statements < 1.0, "{statements} statements/s: {row}"),
-            // A periodic look, and the listener's notification to itself, may also fall into this
-            // time.
+            // A periodic probe, and the listener's notification to itself, may also happen within
+            // this time.
             _ => assert!(statements < 0.5, "{statements} statements/s: {row}"),
         }
     }

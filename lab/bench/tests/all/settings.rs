@@ -1,4 +1,4 @@
-//! The settings of a run take effect.
+//! Checks that the settings of a run take effect.
 
 use crate::fixture::{Bench, Folder, connect, name, run, server};
 

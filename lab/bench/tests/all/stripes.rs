@@ -1,5 +1,5 @@
-//! Each row of the suite `stripes` runs on as many servers as it names, sends messages, and waits
-//! for the slow disks.
+//! Checks that each row of the suite `stripes` runs on as many servers as its name states, sends
+//! messages, and waits for the slow disks.
 
 use crate::fixture::{Bench, name};
 
@@ -18,7 +18,7 @@ async fn each_row_has_its_servers_and_waits_for_their_disks() {
         assert_eq!(row["outcome"], "measured", "{row}");
         let round = &row["rounds"][0];
         assert!(round["sent"].as_u64() > Some(0) && round["latency"]["p50"].as_u64() >= Some(5000), "{row}");
-        // The counters cover only one server.
+        // The counters cover one server only.
         let servers = row["told"]["stripes"].as_u64().expect("told");
         assert_eq!(round["wal_bytes"].is_null(), servers > 1, "{row}");
     }

@@ -14,8 +14,8 @@ thread_local! {
 
 const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
 
-/// A queue in memory. It returns this number of messages too many, or too few if the number is
-/// negative.
+/// A queue in memory. Each read returns this number of messages too many, or too few if the number
+/// is negative.
 struct Fake(isize);
 
 impl Fake {

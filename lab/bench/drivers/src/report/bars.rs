@@ -14,7 +14,7 @@ use crate::{
 
 const NEAR: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_millis(5);
-/// The name of all ways of other drivers, from which a bar names the fastest.
+/// The name for the ways of all other drivers together. A bar names the fastest of these ways.
 const ALL: &str = "all rivals";
 
 /// A promised ratio, and the measured ratio.
@@ -53,7 +53,7 @@ impl Bound {
     }
 }
 
-/// Lists the promises, and whether each was kept. Those that were not come first.
+/// Lists the promises, and whether each was kept. Broken promises come first.
 pub fn section(report: &Report) -> String {
     let least = bars(report, &|spread| spread.least);
     let mut bars: Vec<(Bar, Bar)> = bars(report, &|spread| spread.median).into_iter().zip(least).collect();
@@ -135,7 +135,7 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
     bars
 }
 
-/// Returns the time of the fastest of these ways, and the way.
+/// Returns the fastest of these ways, and its time.
 fn fastest(
     report: &Report,
     workload: &str,

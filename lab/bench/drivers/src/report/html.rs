@@ -11,10 +11,10 @@ use crate::{
     workloads::WORKLOADS,
 };
 
-/// A page: the name of its file, its title, its explanation, and the workloads on it.
+/// A page: its file name, its title, its explanation, and its workloads.
 type Page = (&'static str, &'static str, &'static str, &'static [Kind]);
 
-/// The workloads of hasql's benchmark, a page each.
+/// The pages for the workloads of hasql's benchmark.
 const PAGES: [Page; 3] = [
     (
         "results-parsing.html",
@@ -46,8 +46,8 @@ th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;
 th:first-child,td:first-child{text-align:left}.ours{font-weight:600}svg{display:block}\
 rect{fill:var(--theirs)}.ours rect{fill:var(--ours)}path{stroke:var(--ink);fill:none}";
 
-/// Makes the pages whose workloads were measured: the name of each file, and its text. A page loads
-/// no other file.
+/// Makes the pages whose workloads were measured. Returns the name and the text of each file. A
+/// page loads no other file.
 pub fn pages(report: &Report) -> Vec<(&'static str, String)> {
     let made = |(file, title, about, kinds): Page| {
         let mut tables = String::new();
@@ -76,7 +76,7 @@ fn page(report: &Report, title: &str, about: &str, tables: &str) -> String {
     )
 }
 
-/// Shows all ways at a workload and a delay, the fastest first.
+/// Shows all ways for one workload and one delay, the fastest first.
 fn table(workload: &str, delay: Duration, rows: &[&Measured]) -> String {
     let mut rows: Vec<(&Measured, Spread)> = rows.iter().filter_map(|row| Some((*row, row.milliseconds()?))).collect();
     rows.sort_by(|(_, one), (_, other)| {
@@ -109,7 +109,7 @@ fn table(workload: &str, delay: Duration, rows: &[&Measured]) -> String {
     text + "</table>\n"
 }
 
-/// Draws the median as a bar, and the least and the most as a line across it.
+/// Draws the median as a bar, and the minimum and maximum as a line across the bar.
 fn bar(spread: &Spread, longest: f64) -> String {
     const WIDTH: f64 = 200.0;
     let at = |value: f64| (value / (1.1 * longest) * WIDTH).min(WIDTH);

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::ways::{OUR_ARRAYS, OURS, SEQUENCE, SEQUENCE_TOGETHER, TEXT};
 
-/// A source of gain, the workloads that show it, and the ways that have it. The first of these ways
-/// that has a row is compared.
+/// A source of gain, the workloads that show it, and the ways that use it. The report compares the
+/// first of these ways that has a row.
 struct Source {
     name: &'static str,
     workloads: &'static [&'static [&'static str]],
@@ -29,12 +29,12 @@ const SOURCES: [Source; 5] = [
     Source { name: "pipelining: reads share one Sync", workloads: &[READ], ways: &[OURS] },
     Source { name: "together", workloads: &[READ, SENT, WRITTEN], ways: &[OUR_ARRAYS, OURS] },
 ];
-/// The source that has all the others.
+/// The combination of all other sources.
 const TOGETHER: &Source = &SOURCES[4];
-/// The workload whose time shows what a delay costs.
+/// The workload whose time shows the cost of a delay.
 const SHOWN: &str = READ[0];
 
-/// Summarizes the gains by their sources, and how they grow with the delay.
+/// Summarizes the gains by source, and their growth with the delay.
 pub fn section(report: &Report) -> String {
     let delays = report.delays();
     let mut text = format!(
@@ -58,7 +58,7 @@ pub fn section(report: &Report) -> String {
     text + &growth(report, &delays)
 }
 
-/// Returns the gains at each delay, over the workloads that have one at every delay.
+/// Returns the gains at each delay. Includes only workloads with a gain at every delay.
 fn gains(report: &Report, source: &Source, delays: &[Duration]) -> Vec<Vec<f64>> {
     let gain = |delay: Duration, workload| {
         let time = |way| report.time(delay, workload, way);
@@ -89,7 +89,7 @@ fn told(gains: &[f64]) -> String {
     )
 }
 
-/// Says by how much the gain grows from the shortest to the longest delay.
+/// Describes by how much the gain grows from the shortest to the longest delay.
 fn growth(report: &Report, delays: &[Duration]) -> String {
     let [near, .., far] = delays else { return String::new() };
     let means: Vec<f64> = gains(report, TOGETHER, delays).iter().filter_map(|gains| mean(gains)).collect();

@@ -9,8 +9,8 @@ use crate::{
     ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, SEQUENCE_TOGETHER, TEXT, THEIR_ARRAYS},
 };
 
-/// A workload, and a list of changes with the way that makes each. Each change comes on top of the
-/// previous ones.
+/// A workload, and a list of changes, each with the way that makes it. Each change builds on the
+/// previous changes.
 type Chain = (&'static str, &'static [(&'static str, &'static str)]);
 
 const CHAINS: &[Chain] = &[

@@ -7,7 +7,8 @@ use crate::{
     workloads::{INSERTS, WORKLOADS},
 };
 
-/// Returns a report with a row per workload, delay in milliseconds, way and turns in milliseconds.
+/// Returns a report with the given rows: workload, delay in milliseconds, way, and turns in
+/// milliseconds.
 fn report(rows: &[(&str, u64, &'static str, &[f64])]) -> Report {
     let row = |(workload, delay, way, turns): &(&str, u64, &'static str, &[f64])| Measured {
         delay: Duration::from_millis(*delay),
@@ -49,7 +50,7 @@ fn bars_compare_with_the_fastest_of_all_rivals() {
             "| insert ×1000 returning: the same statement with arrays, by the fastest of all rivals (sqlx, arrays) | ≥ 1 | 1.20 | held | 1.20 |",
         ]
     );
-    // Those of the pipelined ways were not measured.
+    // The bars of the pipelined ways were not measured.
     assert!(text.contains("1 of 4 are missed; they come first."));
 }
 

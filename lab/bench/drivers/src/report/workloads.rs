@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{measured::Measured, ways::OURS, workloads::WORKLOADS};
 
-/// Shows a table per workload: every way, at every delay, with its ratio to ours.
+/// Shows one table per workload, with every way at every delay, and its ratio to our way.
 pub fn section(report: &Report) -> String {
     let mut text = "## Workloads\n\nA ratio is to the row `trunkline` of the same column; CPU is the client's, in microseconds a statement, \
         without any delay.\n\n"
@@ -48,7 +48,7 @@ pub fn section(report: &Report) -> String {
     text
 }
 
-/// Returns the note for a way that took too long for more than one turn.
+/// Returns the note for a way that was too slow for a second turn.
 fn once(row: Option<&Measured>) -> &'static str {
     if row.is_some_and(|row| row.turns.len() == 1) { ", once" } else { "" }
 }

@@ -8,8 +8,8 @@ use crate::{
 };
 
 /// Writes the values into the text of the statements, parses the answers from text, and awaits each
-/// statement. Workloads that write run in one transaction. Older drivers work like this, so this
-/// way is the baseline for all gains.
+/// statement. Workloads that write run in one transaction. Older drivers work this way, so it is
+/// the baseline for all gains.
 pub struct Text(pub Client);
 
 impl Driver for Text {

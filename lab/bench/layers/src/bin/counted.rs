@@ -1,5 +1,5 @@
-//! Trunkline's own layers, with every allocation counted. Counting takes time, so this program is
-//! used only for the figures of memory.
+//! Trunkline's own layers, with every allocation counted. Counting takes time, so only the memory
+//! figures come from this program.
 
 use std::{alloc::System, process::ExitCode};
 

@@ -36,7 +36,7 @@ struct Panel {
     bars: Vec<Bar>,
 }
 
-/// Panels that share a logarithmic axis, or each have an axis from zero.
+/// Panels with one shared logarithmic axis, or each with its own axis from zero.
 struct Band {
     panels: Vec<Panel>,
     logarithmic: bool,
@@ -104,7 +104,7 @@ pub fn distance(results: &Results) -> Figure {
     let mut rows = on_one_server(results, "distance");
     rows.sort_by(|a, b| a.told.delay_ms.total_cmp(&b.told.delay_ms));
     rows.sort_by_key(|row| !is_ours(&row.contender));
-    // All settings except the distance and each contender's own choices.
+    // Keeps all settings except the distance and each contender's own choices.
     let near =
         |row: &Row| Told { delay_ms: 0.0, seconds: 0.0, producers: 0, consumers: 0, backlog: 0, ..row.told.clone() };
     let mut cases: Vec<Vec<Race>> = Vec::new();
@@ -115,7 +115,7 @@ pub fn distance(results: &Results) -> Figure {
         }
     }
     let band = |case: &Vec<Race>| {
-        // A case that only counts messages is drawn by its rate.
+        // Cases that only count messages show their rate.
         let timed = case.iter().flat_map(Race::measured).any(|row| MEAN.median(row).is_some());
         let (measure, what) = if timed { (&MEAN, "") } else { (&RATE, " messages/s") };
         let panel = |race: &Race| {
@@ -151,7 +151,7 @@ fn figure(title: &str, about: &str, rows: &[&Row], across: usize, mut bands: Vec
 }
 
 impl Band {
-    /// Returns the contenders, from the top down.
+    /// Returns the contenders from top to bottom.
     fn names(&self) -> Vec<&String> {
         let mut names = Vec::new();
         for bar in self.panels.iter().flat_map(|panel| &panel.bars) {
@@ -190,7 +190,7 @@ impl Band {
     fn panel(&self, area: &Area, panel: &Panel, wide: f64) -> Drawn {
         let of = if self.logarithmic { &self.panels[..] } else { std::slice::from_ref(panel) };
         let bars = || of.iter().flat_map(|panel| &panel.bars);
-        // The longest bar leaves room for the longest label behind it.
+        // Leaves room for the longest label next to the longest bar.
         let share = wide / (wide - f64::from(widest(bars().map(|bar| &bar.label))) - 10.0).max(30.0);
         let most = bars().map(|bar| bar.most.max(bar.value)).fold(0.0, f64::max);
         if self.logarithmic {

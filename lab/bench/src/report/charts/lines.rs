@@ -20,13 +20,13 @@ const POINTS: usize = 90;
 struct Polyline {
     ours: bool,
     name: String,
-    /// The text that follows the name.
+    /// The text after the name.
     label: String,
     points: Vec<(f64, f64)>,
 }
 
 struct Plot {
-    /// The title. With a title, every point has a dot; otherwise only the last point has one.
+    /// The title. If it is not empty, every point has a dot; otherwise only the last point has one.
     title: &'static str,
     lines: Vec<Polyline>,
     ticks: Vec<f64>,
@@ -45,7 +45,7 @@ pub fn old_snapshot(results: &Results) -> Figure {
     let line = |row: &Row| {
         let points = costs(row);
         let end = points.last()?.1;
-        // The label has the figures of the last tenth, as the table does, instead of the last
+        // The label shows the figures of the last tenth, as the table does, rather than the last
         // sample alone.
         let (cost, dead) = tenths::tenths(row).map_or((end, 0.0), |(_, last)| (last.cpu.unwrap_or(end), last.dead));
         let label = format!("{} · {} dead", number::time(cost), number::rate(dead));
@@ -122,7 +122,7 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
         // The first plot contains all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
-        // Steps of the golden ratio keep the hues apart, however many there are.
+        // Steps of the golden ratio keep any number of hues apart.
         let peer = HSLColor((0.72 + 0.75 * (at as f64 * 0.618).fract()) % 1.0, 0.65, [0.52, 0.4, 0.36][at % 3]);
         if line.ours { OURS[at % OURS.len()] } else { peer }
     };
@@ -172,7 +172,8 @@ impl Plot {
         mesh.disable_x_mesh().light_line_style(GRID.mix(0.0)).bold_line_style(GRID).axis_style(GRID);
         mesh.set_all_tick_mark_size(4).x_label_formatter(&below).y_label_formatter(&left);
         mesh.label_style(text(11, DIM, false)).draw()?;
-        // Our lines come first in the list. They are drawn last, and so on top of the others.
+        // Our lines come first in the list and are drawn last, so that they are on top of the other
+        // lines.
         for line in self.lines.iter().rev() {
             let style = colour(line).filled().stroke_width(if line.ours { 3 } else { 2 });
             chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
@@ -193,7 +194,7 @@ impl Plot {
     }
 }
 
-/// Returns heights as close to the wanted ones as possible, so that no label covers another.
+/// Returns heights as close to the wanted heights as possible, without overlapping labels.
 fn spread(wanted: &[i32], top: i32, bottom: i32) -> Vec<i32> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|at| wanted[*at]);

@@ -1,4 +1,4 @@
-//! The published figures, which plotters draws from the rows.
+//! The published figures, drawn from the rows with plotters.
 
 mod bars;
 mod lines;
@@ -37,14 +37,14 @@ const LINE: i32 = 15;
 const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
 const DIM: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
-/// The colours of our own contenders: blues. The peers have the other colours.
+/// The colours of our own contenders, which are blues. The peers use all other colours.
 const OURS: [HSLColor; 4] =
     [HSLColor(0.59, 0.9, 0.44), HSLColor(0.51, 0.8, 0.36), HSLColor(0.66, 0.6, 0.55), HSLColor(0.54, 0.8, 0.55)];
 /// The colours for dark pages. Plotters writes only one set of colours.
 const DARK: &str = "<style>@media(prefers-color-scheme:dark){text[fill=\"#1F2328\"]{fill:#E6EDF3}\
 text[fill=\"#59636E\"]{fill:#9DA7B1}[stroke=\"#1F2328\"]{stroke:#E6EDF3}[stroke=\"#D1D9E0\"]{stroke:#3D444D}}</style>";
 
-/// Draws a page: a title, a caption, the body, and text below it. Without a body there is no page.
+/// Draws a page: a title, a caption, the body, and text below it. Returns `None` if `height` is 0.
 fn page(title: &str, about: &str, below: &[String], height: i32, body: impl FnOnce(&Area, i32) -> Drawn) -> Figure {
     if height == 0 {
         return Ok(None);
@@ -76,7 +76,7 @@ fn page(title: &str, about: &str, below: &[String], height: i32, body: impl FnOn
 fn text(size: i32, colour: RGBColor, bold: bool) -> TextStyle<'static> {
     let family = FontFamily::Name("system-ui,Helvetica,Arial,sans-serif");
     let style = if bold { FontStyle::Bold } else { FontStyle::Normal };
-    // Plotters writes sizes divided by this number.
+    // Plotters divides sizes by this number.
     FontDesc::new(family, f64::from(size) * 1.24, style).color(&colour).pos(Pos::new(HPos::Left, VPos::Center))
 }
 
@@ -102,7 +102,7 @@ fn wrapped(words: &str) -> Vec<String> {
     lines
 }
 
-/// Lists the contenders that have no figure, or none in some case, each with the reason.
+/// Lists the contenders without a figure, or without a figure in some case, each with the reason.
 fn absent(rows: &[&Row]) -> Vec<String> {
     let why = |row: &&Row| {
         let (what, words) = excuse(row)?;
