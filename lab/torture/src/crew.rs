@@ -12,7 +12,7 @@ use crate::folder::Folder;
 /// The time that a process may take to end, enough for a worker to wait for its handlers.
 const END: Duration = Duration::from_secs(20);
 
-/// A process to start: its part, its number in the run, and the file of its history.
+/// A process to start: its role, its number in the run, and the file of its history.
 pub struct Start<'a> {
     pub part: &'a str,
     pub nr: u64,
@@ -22,11 +22,11 @@ pub struct Start<'a> {
 /// Makes the command that starts a process.
 pub type Launch = Box<dyn Fn(&Start) -> std::io::Result<Command> + Send>;
 
-/// A running process, which may have replaced earlier ones.
+/// A running process, which may have replaced earlier processes.
 pub struct Member {
     part: String,
     place: usize,
-    /// The number of earlier processes in this place.
+    /// The number of earlier processes with this number.
     starts: usize,
     child: Child,
 }
@@ -51,7 +51,7 @@ pub struct Crew {
     launch: Launch,
     next_nr: u64,
     pub members: Vec<Member>,
-    /// Reports of processes that ended unasked, or did not end when they were asked to.
+    /// Reports of processes that ended without a request, or did not end on request.
     pub misbehaved: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ impl Crew {
         let words = File::create(self.folder.words(&name)).map_err(failed)?;
         let start = Start { part, nr: self.next_nr, history: self.folder.history(&name) };
         let mut command = (self.launch)(&start).map_err(failed)?;
-        // The process ends when its input ends, and so also when this process has ended.
+        // The process ends when its input ends. So it also ends when this process ends.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(words);
         self.next_nr += 1;
         command.spawn().map_err(failed)
     }
 
-    /// Kills a process with SIGKILL, and starts another in its place.
+    /// Kills a process with SIGKILL, and starts another process as its replacement.
     pub fn kill(&mut self, at: usize) -> Result<String, String> {
         let killed = self.members[at].name();
         let failed = |error: std::io::Error| format!("cannot kill {killed}: {error}");
@@ -97,7 +97,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Records the processes that ended unasked, and restarts them.
+    /// Records the processes that ended without a request, and restarts them.
     pub fn look_after(&mut self) -> Result<(), String> {
         for at in 0..self.members.len() {
             if let Ok(Some(status)) = self.members[at].child.try_wait() {
@@ -114,7 +114,7 @@ impl Crew {
         self.wait_for(members);
     }
 
-    /// Ends the processes of one part.
+    /// Ends the processes of one role.
     pub fn end_part(&mut self, part: &str) {
         let (ending, staying) = std::mem::take(&mut self.members).into_iter().partition(|member| member.part == part);
         self.members = staying;

@@ -1,4 +1,4 @@
-//! The files of a run, which suffice to check the run again.
+//! The files of a run, which are sufficient to check the run again.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ pub struct About {
     pub began: Micros,
     /// The time at which the processes were asked to end.
     pub ended: Micros,
-    /// Processes that ended unasked, or did not end when asked to.
+    /// Processes that ended without a request, or did not end on request.
     pub misbehaved: Vec<String>,
     /// Faults that this machine cannot produce, each with the reason.
     pub skipped: Vec<String>,

@@ -9,7 +9,7 @@ use trunkline_embedded::{Cluster, DelayProxy};
 
 use crate::{faults::Fault, history::now, plan};
 
-/// A number of connections that is small enough for a fault to use up.
+/// The maximum number of connections, small enough for a fault to use them up.
 const MAX_CONNECTIONS: &str = "110";
 /// The faults that need a preloaded library between the server and the C library.
 const OF_THE_MACHINE: [Fault; 3] = [Fault::SlowDisk, Fault::FullDisk, Fault::Clock];
@@ -49,8 +49,8 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Checks that the library has an effect, because the loader skips a library that it cannot
-    /// load without an error.
+    /// Checks that the library has an effect, because the loader silently skips a library that it
+    /// cannot load.
     async fn try_out(&mut self) -> Result<(), String> {
         let Some(disk) = &self.disk else { return Ok(()) };
         if !disk.is_under(self.cluster.pid().unwrap_or_default()).unwrap_or_default() {
@@ -72,7 +72,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Returns the processes' connection string. It leads through the proxy, as a role that is not
+    /// Returns the processes' connection string. It goes through the proxy, with a role that is not
     /// a superuser.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=torture dbname=postgres connect_timeout=5", self.proxy.addr().port())
@@ -130,7 +130,7 @@ impl Ground {
         row.map(|row| row.get(0)).map_err(|error| error.to_string())
     }
 
-    /// Replaces texts in a function that all queues share, and so adds a defect.
+    /// Replaces texts in a function that all queues share, in order to add a defect.
     pub async fn replace_shared(&self, function: &str, texts: &[(&str, &str)]) -> Result<(), String> {
         let client = self.client().await?;
         let text = "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'trunkline'::regnamespace and p.proname = $1";
@@ -145,7 +145,7 @@ impl Ground {
         client.batch_execute(&definition).await.map_err(|error| format!("{function}: {error}"))
     }
 
-    /// Replaces texts in a function of every queue, whatever its kind, and so adds a defect.
+    /// Replaces texts in a function of every queue, of any kind, in order to add a defect.
     pub async fn replace(&self, template: &str, texts: &[(&str, &str)]) -> Result<(), String> {
         let client = self.client().await?;
         for (from, to) in texts {
@@ -160,7 +160,7 @@ impl Ground {
     }
 }
 
-/// Creates the schedules. Because missed ticks are made up for, no tick may be missing at the end.
+/// Creates the schedules. Their missed ticks are made later, so no tick may be missing at the end.
 async fn schedules(db: &Db) -> trunkline::Result<()> {
     db.create_queue(plan::TICKS, &Settings::of::<String>()).await?;
     let queue = db.queue::<String>(plan::TICKS).await?;

@@ -1,7 +1,8 @@
-//! The history of a process: a line before each operation and a line after it, in a separate file.
+//! The history of a process: one line before each operation and one line after it, in a separate
+//! file.
 //!
 //! Each line is one `write` to a file that is open for appending. So lines that were written before
-//! a SIGKILL are still in the file afterwards.
+//! a SIGKILL are in the file afterwards.
 
 mod became;
 
@@ -17,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::became::Became;
 
-/// A time in microseconds since the epoch, by this machine's clock, which all processes share and
-/// no fault changes.
+/// A time in microseconds since the epoch, by this machine's clock. All processes share this clock,
+/// and no fault changes it.
 pub type Micros = u64;
 
 pub fn now() -> Micros {
@@ -42,7 +43,7 @@ pub enum Verb {
     Replace,
     Take,
     /// Takes with a consumer, which repeats a take if its connection broke. The messages of the
-    /// first try are lost, and the caller receives no error.
+    /// first try are lost, and the caller sees no error.
     TakeWaiting,
     HandedOver,
     Lease,
@@ -58,7 +59,7 @@ pub enum Verb {
     Release,
     /// Runs a worker's handler. The history does not show how its message was settled.
     Handle,
-    /// A client, not a worker, handles a message that it leased along a lane.
+    /// A handler of a client, not of a worker. The client has leased the message through a lane.
     Start,
     Cancel,
     Reschedule,
@@ -83,7 +84,7 @@ impl Verb {
         matches!(self, Self::Take | Self::TakeWaiting | Self::HandedOver)
     }
 
-    /// Returns true if an `Ok` does not show which messages an earlier try took.
+    /// Returns true if an `Ok` does not include the messages that an earlier try took.
     pub fn repeats(self) -> bool {
         matches!(self, Self::TakeWaiting | Self::HandedOver)
     }
@@ -114,12 +115,12 @@ pub struct Call {
     /// A delay, or the duration of a lease, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ms: u64,
-    /// The time at which a handler's message was delivered, according to its job. Not all libraries
-    /// report that time.
+    /// The time at which a handler's message was delivered, as its job reports it. Not all
+    /// libraries report that time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: Micros,
-    /// The latest time at which the hold on a lane ends, for a call that continues to read that
-    /// lane.
+    /// The latest time at which the hold on a lane ends. Calls that continue to read the lane have
+    /// it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over: Micros,
 }
@@ -159,11 +160,11 @@ impl Call {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     Invoked(Call),
-    /// The messages of a transaction that is not committed yet. If the work is tried again, a later
+    /// The messages of a transaction that is not committed yet. If the work is repeated, a later
     /// line replaces this one.
     Took(Vec<Got>),
     /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was
-    /// refused. The call took effect on all other ids.
+    /// refused. The call had its effect on all other ids.
     Ok {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ids: Vec<i64>,
@@ -174,11 +175,11 @@ pub enum Said {
     },
     /// Another message has the unique key; this is its id.
     Held(i64),
-    /// The new message replaced the one with the unique key.
+    /// The new message replaced the message with the unique key. Contains its id.
     Replaced(i64),
-    /// Nothing was done, as the library or the server reports.
+    /// The library or the server reports that nothing was done.
     Failed(String),
-    /// Either everything was done, or nothing.
+    /// Either everything or nothing was done.
     Unknown(String),
     /// The caller dropped the call. Its messages must come back.
     Dropped,
@@ -226,7 +227,8 @@ impl Log {
         op
     }
 
-    /// Writes a line. If that fails, the process ends, because a history with gaps proves nothing.
+    /// Writes a line. If the write fails, the process ends, because a history with gaps proves
+    /// nothing.
     pub fn say(&self, op: u64, said: Said) {
         let written =
             serde_json::to_vec(&Line { at: now(), op, said }).map_err(io::Error::other).and_then(|mut line| {
@@ -240,7 +242,7 @@ impl Log {
     }
 }
 
-/// The end of an operation, as its process knew it.
+/// The end of an operation, as far as its process knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
@@ -257,7 +259,7 @@ pub struct Op {
     pub nr: u64,
     pub call: Call,
     pub began: Micros,
-    /// The end time; `Micros::MAX` if the process did not see the end.
+    /// The end time; `Micros::MAX` if the process recorded no end.
     pub ended: Micros,
     pub outcome: Outcome,
     pub ids: Vec<i64>,
@@ -273,7 +275,7 @@ impl Op {
         format!("{}:{}", self.process, self.nr)
     }
 
-    /// Returns true if any part of the operation may have happened.
+    /// Returns true if the operation may have happened, at least partly.
     pub fn may_have_happened(&self) -> bool {
         self.outcome != Outcome::Failed
     }

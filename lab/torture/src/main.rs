@@ -1,7 +1,7 @@
-//! Runs Trunkline under faults of every kind. Checks from its users' histories that it kept its
-//! promises.
+//! Runs Trunkline under faults of every kind, and checks from the histories of its users that it
+//! kept its promises.
 
-// `say` accepts that its reader goes away, as `head` does; `println!` would panic.
+// `say` ignores an error when its reader is gone, as with `head`; `println!` would panic.
 #![deny(clippy::print_stdout)]
 
 mod random;

@@ -1,5 +1,5 @@
-//! Seeded defects. The checker has to find each defect; one that it does not find shows a hole in
-//! the checker.
+//! Seeded defects. The checker has to find each of them. A defect that it does not find shows a gap
+//! in the checker.
 
 mod list;
 mod of_keys;
@@ -71,7 +71,8 @@ pub fn run(mutants: &Mutants) -> Result<bool, String> {
     Ok(survived == 0)
 }
 
-/// Returns the rules that found the mutant. Only the rules that the mutant is meant to break count.
+/// Returns the rules that found the mutant. Counts only the rules that the mutant is meant to
+/// break.
 fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<Vec<String>, String> {
     let faults: Vec<String> = mutant.faults.iter().map(|fault| fault.name()).collect();
     let mut command = Command::new(program);
@@ -95,7 +96,7 @@ fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<V
     Ok(broken.map(|finding| format!("{} ({})", finding.rule, finding.count)).collect())
 }
 
-/// Builds this program with the defects in it. Each process chooses one defect.
+/// Builds this program with all defects in it. Each process activates one defect.
 fn build(folder: &Path) -> Result<PathBuf, String> {
     let target = folder.join("build");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -112,7 +113,7 @@ fn build(folder: &Path) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    /// Returns the texts of the files with this name, in the folder or the folders in it.
+    /// Returns the texts of the files with this name in the folder and its subfolders.
     fn texts(folder: &str, name: &str) -> Vec<String> {
         let folder = format!("{}/../../sql/{folder}", env!("CARGO_MANIFEST_DIR"));
         let inside = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder}: {error}"));

@@ -1,11 +1,11 @@
-//! Defines the queues of a run, and their use.
+//! Defines the queues of a run, and how the processes use them.
 
 use std::time::Duration;
 
-/// The duration of leases, shorter than the time for which a fault stops a process.
+/// The duration of leases. It is shorter than the time for which a fault stops a process.
 pub const LEASE: Duration = Duration::from_secs(2);
 pub const MAX_ATTEMPTS: u32 = 5;
-/// The maximum delay of a message, short enough for a run of a minute.
+/// The maximum delay of a message. It is short enough for a run of one minute.
 pub const DELAY_MS: u64 = 2_500;
 
 /// The reason given for every burial. Any other dead letter has used up its attempts.
@@ -16,23 +16,23 @@ pub const ONCE: &str = "once";
 /// A queue with priorities, whose messages are leased by consumers and by SQL clients: at least
 /// once.
 pub const LEAST: &str = "least";
-/// A queue whose messages are taken or acknowledged in transactions with entries in a ledger:
+/// A queue whose messages are taken or acknowledged in transactions that also write to a ledger:
 /// exactly once.
 pub const EXACT: &str = "exact";
 /// A queue for a worker: at least once.
 pub const WORKS: &str = "works";
 /// A queue with many producers and one consumer with one task, to check the order.
 pub const FIFO: &str = "fifo";
-/// A queue with rare messages, and one consumer that only listens.
+/// A queue with infrequent messages, and one consumer that only listens.
 pub const BELL: &str = "bell";
 /// A queue that is purged from time to time.
 pub const PURGED: &str = "purged";
 /// A queue with priorities, and one consumer with one task. The consumer lets a backlog grow from
 /// time to time.
 pub const RANKED: &str = "ranked";
-/// A queue with a limit on leased messages that several processes reach.
+/// A queue with a limit on leased messages, which several processes reach together.
 pub const CAPPED: &str = "capped";
-/// A queue with a limit on messages per second that several processes reach.
+/// A queue with a limit on messages per second, which several processes reach together.
 pub const METERED: &str = "metered";
 /// A queue with keys and lanes, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
@@ -44,20 +44,22 @@ pub const TICKS: &str = "ticks";
 /// The number of schedules. Each schedule ticks every second.
 pub const SCHEDULES: usize = 40;
 pub const PRIORITIES: u32 = 3;
-/// The aging of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
-/// lowest priority comes before the newest of the highest.
+/// The aging of each step of priority in [`RANKED`]. In a backlog, the oldest message of the lowest
+/// priority comes before the newest message of the highest priority.
 pub const AGING: Duration = Duration::from_millis(400);
 /// The maximum number of leased messages of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;
-/// The rate and burst of [`METERED`]. The rate is somewhat lower than that of its enqueues.
+/// The rate of [`METERED`], which is somewhat lower than the rate of its enqueues.
 pub const PER_SECOND: f64 = 40.0;
+/// The burst of [`METERED`].
 pub const BURST: u32 = 10;
 
-/// The numbers of keys and lanes of [`KEYED`]. There are fewer lanes than keys, so that keys share
-/// lanes.
+/// The number of keys of [`KEYED`].
 pub const KEYS: u64 = 12;
+/// The number of lanes of [`KEYED`]. It is smaller than the number of keys, so that keys share
+/// lanes.
 pub const LANES: u32 = 8;
-/// The maximum number of lanes that the queue receives when it is altered.
+/// The maximum number of lanes that an alteration gives to the queue.
 pub const MOST_LANES: u32 = 64;
 /// The time for which a lane is held after a read.
 pub const HOLD: Duration = Duration::from_secs(3);

@@ -1,12 +1,12 @@
-//! Random numbers from a seed, the same on every machine and in every version.
+//! Random numbers from a seed. They are the same on every machine and in every version.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the numbers for one part of a run. Each part has its own numbers, so that one more
-    /// draw in one part changes nothing in another.
+    /// Returns the numbers for one part of a run. Each part has its own sequence, so that an
+    /// additional draw in one part changes no other part.
     pub fn of(seed: u64, part: u64) -> Self {
         let mut random = Self(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         random.next();

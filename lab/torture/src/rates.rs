@@ -1,5 +1,5 @@
-//! The benchmark of rates: many keys with a rate each, and workers that are killed one after
-//! another. No key may exceed its rate, and only a little of the rate may be lost.
+//! The benchmark of rates: many keys, each with a rate, and workers that are killed one after
+//! another. No key may exceed its rate, and only a small part of the rate may be lost.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -107,7 +107,7 @@ async fn furnish(url: &str, rates: &Rates) -> trunkline::Result<()> {
     db.create_queue(QUEUE, &settings).await?;
     db.limit_queue(QUEUE, &Limits::none().key_per_second(rates.rate).key_burst(rates.burst)).await?;
     let queue: Queue<String> = db.queue(QUEUE).await?;
-    // This is more than the handlers can begin before the processes end.
+    // The handlers cannot begin as many messages as this before the processes end.
     let each = (rates.rate * (f64::from(rates.seconds) + 30.0)) as u64 + u64::from(rates.burst);
     for _ in 0..each {
         queue.enqueue_many((1..=rates.keys).map(|key| Draft::new(String::new()).key(format!("key {key}")))).await?;
@@ -134,7 +134,7 @@ async fn shared(sql: &Client, processes: u32) -> Result<(), String> {
     Err("the processes did not share the lanes within a minute".to_owned())
 }
 
-/// Returns the times at which messages of each key began, in order.
+/// Returns the times at which the messages of each key began, in order.
 fn begun(folder: &Folder) -> Result<BTreeMap<u64, Vec<Micros>>, String> {
     let mut begun: BTreeMap<u64, Vec<Micros>> = BTreeMap::new();
     let histories = folder.path().join("histories");

@@ -1,4 +1,4 @@
-//! Makes a run, from its start to its verdict.
+//! Makes a run, from its start to the verdict.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,7 +36,7 @@ const CREW: [Role; 12] = [
     Role::Ticker,
     Role::Ticker,
 ];
-/// The time in which the queues must be empty at the end.
+/// The time limit for emptying the queues at the end.
 const DRAIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, clap::Args)]
@@ -150,7 +150,7 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     folder.keep("tables.json", &tables)
 }
 
-/// Returns the launcher of processes. Each process is this program again, in a role.
+/// Returns the launcher of processes. Each process runs this program again, in a role.
 pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Launch {
     Box::new(move |start| {
         let mut command = Command::new(std::env::current_exe()?);

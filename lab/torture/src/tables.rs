@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use crate::{plan, tag};
 
-/// A message that is waiting or leased.
+/// A waiting or leased message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     pub queue: String,
@@ -14,7 +14,7 @@ pub struct Waiting {
     pub tag: u64,
 }
 
-/// A dead letter, or a message in the archive, with its attempts.
+/// A dead letter or archived message, with its attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub queue: String,
@@ -29,7 +29,7 @@ pub struct Kept {
 pub struct Entry {
     pub tag: u64,
     pub amount: i64,
-    /// The number of the operation in its process's history.
+    /// The name of the operation, which contains its number in the history of its process.
     pub op: String,
 }
 
@@ -39,14 +39,14 @@ pub struct Tables {
     pub dead: Vec<Kept>,
     pub archive: Vec<Kept>,
     pub ledger: Vec<Entry>,
-    /// The number, sum and count of entries of each account.
+    /// The number, sum and entry count of each account.
     pub accounts: Vec<(i32, i64, i64)>,
-    /// The ticks that were made, each with its schedule and its second since 1970.
+    /// The ticks that were made, each as its schedule and its second since 1970.
     #[serde(default)]
     pub ticks: Vec<(String, i64)>,
-    /// The number of connections of the processes, and the number of locks, after the processes
-    /// have ended.
+    /// The number of the processes' connections after the processes have ended.
     pub connections: i64,
+    /// The number of locks at the same time.
     pub locks: i64,
 }
 

@@ -1,14 +1,14 @@
-//! The payloads: a number that is unique in the run, and a filling derived from it, so that damage
-//! shows.
+//! The payloads: a number that is unique within the run, and a filling derived from it, which
+//! reveals damage.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plan::{KEYS, PRIORITIES, UNIQUE_KEYS};
 
-/// The tag of a payload that is damaged, or was made by no process of the run.
+/// The tag of a payload that is damaged, or that no process of the run made.
 pub const DAMAGED: u64 = 0;
 
-/// The tags of a process. `nr` is the process's number in the run, at least 1.
+/// The tags of a process, derived from its number in the run, which is at least 1.
 #[derive(Debug)]
 pub struct Tags(AtomicU64);
 
@@ -22,8 +22,7 @@ impl Tags {
     }
 }
 
-/// Returns the length of the filling. Most fillings are short; the server stores the longest out of
-/// line.
+/// Returns the length of the filling. Most fillings are short; the longest are stored out of line.
 fn filling(tag: u64) -> usize {
     let number = tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     if number.is_multiple_of(61) { 5_000 } else { (number % 90) as usize }
@@ -46,8 +45,7 @@ pub fn beside(tag: u64) -> Option<String> {
     tag.is_multiple_of(7).then(|| tag.to_string())
 }
 
-/// Returns the tag of a message whose payload and metadata are as they were enqueued, or
-/// [`DAMAGED`].
+/// Returns the tag of a message whose payload and metadata are undamaged, otherwise [`DAMAGED`].
 pub fn of(payload: &str, found: Option<&str>) -> u64 {
     let tag = tag(payload);
     if found == beside(tag).as_deref() { tag } else { DAMAGED }

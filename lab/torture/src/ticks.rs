@@ -1,5 +1,5 @@
-//! The benchmark of schedules: many schedules that tick each second, and processes that make the
-//! ticks and are killed one after another. Each tick must be made once, and soon.
+//! The benchmark of schedules: many schedules that tick every second. The processes that make the
+//! ticks are killed one after another. Each tick must be made once, and without much delay.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -52,7 +52,7 @@ async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let (first, began) = first_tick(&sql).await?;
     let mut killed = 0;
     for second in (ticks.kill_every..ticks.seconds).step_by(ticks.kill_every.max(1) as usize) {
-        // By then the process is in the middle of its work.
+        // At this time the process is in the middle of its work.
         sleep_until(began + Duration::from_secs(second.into()) + Duration::from_millis(10)).await;
         crew.kill(killed % ticks.processes as usize)?;
         killed += 1;
@@ -86,7 +86,8 @@ async fn furnish(url: &str, schedules: u32) -> trunkline::Result<()> {
     Ok(())
 }
 
-/// Returns the first tick that counts, in seconds since 1970, and its time by this process's clock.
+/// Returns the first tick that counts, in seconds since 1970, and the corresponding time of this
+/// process's clock.
 async fn first_tick(sql: &Client) -> Result<(i64, Instant), String> {
     let row = sql.query_one("select extract(epoch from clock_timestamp())::float8", &[]).await;
     let clock: f64 = row.map_err(|error| error.to_string())?.get(0);

@@ -4,15 +4,15 @@ use std::process::Command;
 
 #[test]
 fn no_key_exceeds_its_rate_while_workers_are_killed() {
-    // On a busy machine a handler may rest for longer than the benchmark allows for, or a key may
-    // not have had its turn yet. Then the benchmark runs again, for longer. A rate that is not kept
-    // is exceeded in each attempt.
+    // On a busy machine, a handler may pause for longer than the benchmark allows for, or a key may
+    // have no message handled yet. Then the benchmark runs again, for longer. A real violation of
+    // the rate occurs in each attempt.
     let failed: Vec<String> = [4, 8, 16].into_iter().map_while(|seconds| attempt(seconds).err()).collect();
     assert!(failed.len() < 3, "{failed:#?}");
 }
 
-/// Returns the output as an error if a key was too fast or had no turn. Any other failure causes a
-/// panic immediately.
+/// Returns the output as an error if a key was too fast or had no message handled. Any other
+/// failure causes an immediate panic.
 fn attempt(seconds: u32) -> Result<(), String> {
     let folder = std::env::temp_dir().join(format!("trunkline-rates-{}", std::process::id()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline-torture"));

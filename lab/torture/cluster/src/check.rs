@@ -1,5 +1,4 @@
-//! Compares the answers that clients received with the messages that they received, and with the
-//! tables.
+//! Compares the answers to clients' calls with the received messages and with the tables.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -15,8 +14,8 @@ use crate::{
 
 /// The number of examples of a violation that a report shows.
 const SHOWN: usize = 5;
-/// The maximum number of messages that one failover can lose in a queue with at-most-once delivery.
-/// A take whose answer is lost with its connection has lost the messages that it took.
+/// The maximum number of messages that one failover may lose in a queue with at-most-once delivery.
+/// If the answer to a take is lost with its connection, the messages of that take are lost.
 const ON_THEIR_WAY: usize = 40;
 
 /// The rows of the clients' tables at the end.
@@ -42,11 +41,12 @@ pub struct Count {
     pub ok: usize,
     pub unknown: usize,
     pub failed: usize,
-    /// Enqueues with an unknown outcome whose message arrived.
+    /// The number of enqueues with an unknown outcome whose message arrived.
     pub unknown_and_there: usize,
-    /// Messages that arrived more than once, which only leases allow.
+    /// The number of messages that arrived more than once, which only leases allow.
     pub again: usize,
-    /// Messages that were enqueued and never arrived, which only at-most-once delivery allows.
+    /// The number of messages that never arrived after their enqueue, which only at-most-once
+    /// delivery allows.
     pub lost: usize,
     /// The longest time from the answer to an enqueue to its first delivery.
     pub slowest: Duration,
@@ -56,7 +56,7 @@ pub struct Count {
 pub struct Verdict {
     pub violations: Vec<String>,
     pub counts: BTreeMap<&'static str, Count>,
-    /// The sum of the ledger's payloads, and the expected sum.
+    /// The actual and the expected sum of the ledger's payloads.
     pub sums: (i128, i128),
 }
 
@@ -76,7 +76,8 @@ pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     for queue in QUEUES {
         let trail = history.of(queue);
         let got: Vec<(i64, i64)> = match queue {
-            // The table decides, because it contains the rows of a commit whose answer was lost.
+            // The table counts, because it also contains the rows of a commit whose answer was
+            // lost.
             "ledger" => tables.ledger.clone(),
             _ => trail.delivered.iter().map(|delivery| (delivery.payload, delivery.lease.id)).collect(),
         };
@@ -121,7 +122,7 @@ fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: u
     verdict.violated(&format!("{queue}: came under another id than its enqueue told (payload, id)"), others);
     let mut ids = HashSet::new();
     let twice = told.values().filter_map(|told| if let Told::Ok(id) = told { Some(*id) } else { None });
-    // A message that is sent directly has an id of a separate kind.
+    // The id of a directly delivered message is of a separate kind.
     let twice: Vec<i64> = twice.filter(|id| !ids.insert(*id)).collect();
     verdict.violated(&format!("{queue}: ids that two enqueues were told"), twice);
     let at_most_once = ["taken", "bell", "hand"].contains(&queue);
@@ -183,8 +184,8 @@ fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
     }
 }
 
-/// Checks a new primary: sequences are ahead of every id, floors are below every row, and unlogged
-/// tables exist.
+/// Checks a new primary: its sequences are ahead of every id, its floors are below every row, and
+/// its unlogged tables exist.
 pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     for queue in QUEUES {

@@ -1,5 +1,5 @@
-//! Clients as users write them: producers, workers, consumers of each guarantee, listeners. No
-//! client has code for a failover.
+//! Clients as users write them: producers, workers, listeners, and consumers with each guarantee.
+//! No client has code for a failover.
 
 use std::{
     convert::Infallible,
@@ -20,9 +20,10 @@ use crate::{
 
 /// The pause between two messages of one producer.
 const PACE: Duration = Duration::from_millis(40);
-/// The pause between two messages if a consumer waits for each message.
+/// The pause between two messages if a consumer waits for each of them.
 const RARE: Duration = Duration::from_millis(200);
-/// The length of leases, shorter than a failover, so that leases run out during it.
+/// The duration of a lease. It is shorter than a failover, so that leases expire during the
+/// failover.
 const LEASE: Duration = Duration::from_secs(5);
 const PRODUCERS: usize = 2;
 const CONSUMERS: usize = 2;
@@ -62,7 +63,7 @@ impl Clients {
         let db = Db::connect(url).await?;
         all.produce(&db, &sends).await?;
         for _ in 0..CONSUMERS {
-            // Each of these is like a separate program, with its own connections.
+            // Each consumer is like a separate program, with its own connections.
             all.consume(&Db::connect(url).await?, &goes_on).await?;
         }
         all.listen(&Db::connect(url).await?, &sends, &goes_on).await?;
@@ -121,7 +122,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Ends the producers. Afterwards the history of their enqueues is complete.
+    /// Stops the producers. Afterwards the history of their enqueues is complete.
     pub async fn send_no_more(&mut self) -> Result<(), Failure> {
         self.sending.send_replace(false);
         ended(&mut self.producers).await
@@ -139,7 +140,7 @@ impl Clients {
     }
 }
 
-/// Waits for all tasks. A panic in one of them fails the run.
+/// Waits for all tasks. A panic in any task fails the run.
 async fn ended(tasks: &mut JoinSet<()>) -> Result<(), Failure> {
     while let Some(ended) = tasks.join_next().await {
         ended?;
@@ -217,8 +218,8 @@ async fn work(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch::Rece
         let _ = goes_on.wait_for(|on| !on).await;
     };
     if let Err(error) = worker.run(until_the_end).await {
-        // A worker outlives outages. If a worker ends by itself, that is a violation, which the
-        // check finds by this text.
+        // A worker outlives outages. A worker that ends by itself is a violation, which the check
+        // recognizes by this text.
         history.erred(Stream::Work, false, &error);
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 pub const NODES: usize = 3;
 /// The pause between two probes of a state that takes seconds to reach.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time that a node may take to start, or to catch up after an outage.
+/// The time limit for a node to start, or to catch up after an outage.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub struct Cluster {
@@ -63,8 +63,8 @@ impl Cluster {
             let node = Node::new(number, &cluster.plan()).await?;
             cluster.nodes.push(node);
         }
-        // The nodes are started one by one, so that the first node is the primary and the others
-        // copy it.
+        // The nodes are started one by one, so that the first node becomes the primary and the
+        // other nodes copy it.
         for number in 0..NODES {
             cluster.restart(number)?;
             cluster.until(&format!("node {} runs", number + 1), |members| members.len() == number + 1).await?;
@@ -106,7 +106,7 @@ impl Cluster {
         )
     }
 
-    /// Returns all members, as the first node that answers reports them.
+    /// Returns all members, according to the first node that answers.
     async fn members(&self) -> Vec<Value> {
         for node in &self.nodes {
             if let Ok(Value::Object(mut said)) = http::get(node.rest, "/cluster").await
@@ -169,7 +169,7 @@ impl Cluster {
         self.until("another standby is synchronous", another).await
     }
 
-    /// Lets the primary and the synchronous standby change places in an orderly way. Returns once
+    /// Swaps the roles of the primary and the synchronous standby in an orderly way. Returns once
     /// Patroni reports that the switchover is done.
     pub async fn switch_over(&self, roles: &Roles) -> Result<(), Failure> {
         let body = json!({"leader": self.nodes[roles.primary].name, "candidate": self.nodes[roles.sync].name});

@@ -36,7 +36,8 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Causes the fault, and returns once it has happened. `roles` says which node is the primary.
+    /// Causes the fault, and returns once it has happened. `roles` names the nodes by their current
+    /// roles.
     pub async fn befall(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &mut cluster.nodes[roles.primary];
         match self {
@@ -56,7 +57,7 @@ impl Fault {
         Ok(())
     }
 
-    /// Undoes the fault, so that all nodes can return to their roles.
+    /// Undoes the fault, so that all nodes can take up their roles again.
     pub fn mend(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &cluster.nodes[roles.primary];
         match self {
@@ -73,7 +74,7 @@ impl Fault {
 fn kill_server(node: &crate::node::Node) {
     let server = node.server();
     // All processes are stopped first, so that the children cannot exit in an orderly way while
-    // their parent dies.
+    // their parent is being killed.
     signal(&server, Signal::STOP);
     signal(&server, Signal::KILL);
 }

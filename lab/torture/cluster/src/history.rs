@@ -1,4 +1,4 @@
-//! The answers that the clients received, in order.
+//! The answers that the clients received, in chronological order.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub enum Stream {
     Ledger,
     /// Takes by `Consumer::take`.
     Take,
-    /// A consumer that waits for a notification.
+    /// A consumer that waits for notifications.
     Bell,
     /// Messages from `Queue::send_direct` to `Consumer::receive_direct`.
     Hand,
@@ -122,8 +122,8 @@ impl History {
         *locked(&self.errors).entry((stream, unknown, shortened(&error.to_string()))).or_default() += 1;
     }
 
-    /// Returns each kind of error: its stream, true if the outcome was unknown, its text and its
-    /// count.
+    /// Returns each kind of error as a tuple: its stream, a flag for an unknown outcome, its text,
+    /// and its count.
     pub fn errors(&self) -> Vec<(&'static str, bool, String, usize)> {
         let all = locked(&self.errors);
         all.iter().map(|((stream, unknown, text), count)| (stream.name(), *unknown, text.clone(), *count)).collect()
@@ -136,8 +136,8 @@ impl History {
         of.get(of.partition_point(|at| *at <= since)).copied()
     }
 
-    /// Returns the longest time between two successes. The second of them came after `since`, and
-    /// no later than `until`.
+    /// Returns the longest time between two consecutive successes. Considers pairs whose second
+    /// success came after `since`, and no later than `until`.
     pub fn gap(&self, stream: Stream, since: Instant, until: Instant) -> Duration {
         let all = locked(&self.went_on);
         let Some(of) = all.get(&stream) else { return Duration::ZERO };

@@ -28,7 +28,7 @@ async fn exchange(port: u16, request: &str, limit: Duration) -> Result<(u16, Str
     timeout(limit, whole).await.map_err(|_| "no answer in time")?
 }
 
-/// Returns a document, regardless of the status.
+/// Returns the document at this path, regardless of the status.
 pub async fn get(port: u16, path: &str) -> Result<Value, Failure> {
     let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
     let (_, body) = exchange(port, &request, LIMIT).await?;

@@ -1,5 +1,5 @@
-//! Runs a cluster that fails over (etcd, Patroni, three PostgreSQL servers), clients that continue,
-//! and faults. Then checks the answers that the clients received.
+//! Runs a cluster that fails over (etcd, Patroni, three PostgreSQL servers), clients that never
+//! stop, and faults. Then checks the answers that the clients received.
 
 mod trace;
 mod process;
@@ -27,10 +27,10 @@ use clap::{Parser, ValueEnum};
 
 use self::{cluster::Cluster, fault::Fault, programs::Programs};
 
-/// An error. It is printed, and it ends the run.
+/// An error. The program prints it and exits.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The exit code if a program is missing and so nothing ran.
+/// The exit code if nothing ran because a program is missing.
 const SKIPPED: u8 = 77;
 
 /// Fail over again and again, and check the answers that clients received. The report goes to

@@ -1,4 +1,4 @@
-//! One machine of the cluster: Patroni, a PostgreSQL, and the two proxies between them and the
+//! One machine of the cluster: Patroni, PostgreSQL, and the two proxies that connect them to the
 //! other machines.
 
 use std::{
@@ -41,7 +41,7 @@ pub struct Node {
     patroni: Option<Child>,
 }
 
-/// Returns a port that is free now, and so is very likely still free a moment later.
+/// Returns a port that is free now, and very likely still free a moment later.
 pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -78,11 +78,11 @@ impl Node {
                 "connect_address": format!("127.0.0.1:{}", self.rest),
                 "authentication": {"username": "operator", "password": plan.password},
             },
-            // Without `use_proxies`, Patroni asks etcd for its address, and bypasses our proxy.
+            // Without `use_proxies`, Patroni would ask etcd for its address and bypass our proxy.
             "etcd3": {"hosts": [format!("127.0.0.1:{}", self.to_etcd.port)], "use_proxies": true},
             "bootstrap": {
-                // These are the shortest `ttl` that Patroni accepts, and no wait for a server that
-                // crashed.
+                // This is the shortest `ttl` that Patroni accepts. Patroni does not wait for a
+                // crashed server to recover.
                 "dcs": {
                     "ttl": 20, "loop_wait": 1, "retry_timeout": 8, "maximum_lag_on_failover": 1_048_576,
                     "primary_start_timeout": 0, "synchronous_mode": true, "synchronous_mode_strict": plan.strict,
@@ -116,8 +116,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // If a PostgreSQL was unpacked into a folder, its WAL receiver loads the system's libpq,
-        // which may be too old for Patroni's settings.
+        // If PostgreSQL was unpacked into a folder, its WAL receiver loads the system's libpq. That
+        // libpq may be too old for Patroni's settings.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -139,8 +139,8 @@ impl Node {
 
     /// Kills all processes of the node, as a power failure does.
     pub fn kill(&mut self) {
-        // All processes are stopped first. Otherwise Patroni restarts the processes that the next
-        // signal ends.
+        // All processes are stopped first. Otherwise Patroni would restart the processes that the
+        // next signal kills.
         signal(&self.everything(), Signal::STOP);
         signal(&self.everything(), Signal::KILL);
         if let Some(mut patroni) = self.patroni.take() {

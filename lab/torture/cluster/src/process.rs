@@ -1,5 +1,5 @@
-//! Processes that this program starts. It signals them by process id, together with their children.
-//! A watchdog ends all of them, however this program ends.
+//! Processes that this program starts. Signals are sent to process ids, including those of child
+//! processes. A watchdog ends all processes, no matter how this program ends.
 
 use std::{
     fs,
@@ -11,9 +11,9 @@ use std::{
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// The shell script that the watchdog runs once its input ends; `$0` is the private folder. `pids`
-/// contains the process ids of etcd and Patroni, and the servers' data folders contain the servers'
-/// ids.
+/// The shell script that the watchdog runs once its input ends; `$0` is the private folder. The
+/// process ids of etcd and Patroni are in `pids`. The process ids of the servers are in their data
+/// folders.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -79,7 +79,8 @@ pub fn signal(pids: &[u32], signal: Signal) {
 pub fn postmaster(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-    // After a SIGKILL the file remains. If another process has the id by now, its name differs.
+    // After a SIGKILL the file remains. If its id now belongs to another process, the name of that
+    // process differs.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     (name.trim() == "postgres").then_some(pid)
 }

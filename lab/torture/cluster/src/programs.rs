@@ -25,7 +25,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs. If one is missing, the error says which one, and how to get it.
+    /// Finds the programs. If one is missing, the error names it and explains how to get it.
     pub fn found() -> Result<Self, Failure> {
         let folder = match env::var_os(CLUSTER) {
             Some(folder) => PathBuf::from(folder),
@@ -40,7 +40,7 @@ impl Programs {
         Ok(Self { etcd, patroni, postgres: postgres()? })
     }
 
-    /// Returns both variables, so that a process of another account uses the same programs.
+    /// Returns both variables, so that a process under another account uses the same programs.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         let folder = self.etcd.parent().unwrap_or(Path::new("/")).to_owned();
         [(CLUSTER, folder), (POSTGRES, self.postgres.clone())]
@@ -72,8 +72,8 @@ fn fetched() -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns the newest PostgreSQL of the folders in `TRUNKLINE_PG_BINS`, or the one that the
-/// launcher finds.
+/// Returns the newest PostgreSQL in the folders of `TRUNKLINE_PG_BINS`. Without them, returns the
+/// PostgreSQL that the launcher finds.
 fn postgres() -> Result<PathBuf, Failure> {
     let is_whole = |folder: &PathBuf| NEEDED.iter().all(|program| folder.join(program).exists());
     if let Some(folder) = env::var_os(POSTGRES) {

@@ -1,5 +1,5 @@
-//! A connection between two processes that can be cut. During the cut no byte passes, and neither
-//! end receives an error.
+//! A connection between two processes that can be cut. During a cut no byte passes, and neither
+//! side receives an error.
 
 use std::{
     collections::HashSet,
@@ -17,12 +17,12 @@ use tokio::{
     sync::watch,
 };
 
-/// The parameter with a client's name, which is in the first bytes that a client sends to
+/// The startup parameter with the client's name. It is among the first bytes that a client sends to
 /// PostgreSQL.
 const NAME: &[u8] = b"application_name\0";
 const CHUNK: usize = 64 << 10;
 
-/// The connections that are cut.
+/// The connections that are currently cut.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cut {
     pub all: bool,
@@ -30,8 +30,8 @@ pub struct Cut {
     pub named: HashSet<String>,
 }
 
-/// Forwards connections to one address. During a cut it keeps the bytes that were sent, like a
-/// network that drops packets. It forwards these bytes once the cut is mended.
+/// Forwards connections to one address. During a cut it keeps the bytes that were sent, as TCP does
+/// when a network drops packets. It forwards these bytes once the cut ends.
 pub struct Proxy {
     pub port: u16,
     cut: watch::Sender<Cut>,
@@ -44,7 +44,7 @@ impl Proxy {
         let (cut, is_cut) = watch::channel(Cut::default());
         tokio::spawn(async move {
             loop {
-                // The only error that can occur here is that too many files are open.
+                // An error here means that too many files are open.
                 let Ok((client, _)) = listener.accept().await else { continue };
                 tokio::spawn(pass(client, to, is_cut.clone()));
             }

@@ -17,14 +17,14 @@ fn seconds(time: Option<Duration>) -> String {
     time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", time.as_secs_f64()))
 }
 
-/// Returns the time by which the last of these streams had continued.
+/// Returns the time until the last of these streams had its first success.
 fn slowest(failover: &Failover, streams: &[Stream]) -> Option<Duration> {
     let all = Stream::ALL.iter().zip(&failover.went_on).filter(|((stream, _), _)| streams.contains(stream));
     let all: Option<Vec<Duration>> = all.map(|(_, time)| *time).collect();
     all?.into_iter().max()
 }
 
-/// Returns the line that is printed after a failover.
+/// Returns the line to print after a failover.
 pub fn line(failover: &Failover) -> String {
     let streams =
         Stream::ALL.iter().zip(&failover.went_on).map(|((_, name), time)| format!("{name} {}", seconds(*time)));
@@ -42,7 +42,7 @@ pub fn line(failover: &Failover) -> String {
     )
 }
 
-/// Returns the smallest value that at least this share of the values do not exceed.
+/// Returns the smallest value that is at least as large as this share of the values.
 fn at(values: &mut [Duration], part: f64) -> Option<Duration> {
     values.sort_unstable();
     let place = (values.len() as f64 * part).ceil() as usize;
@@ -114,7 +114,7 @@ fn verdicts(text: &mut String, outcome: &Outcome) {
     );
 }
 
-/// Writes the median and the longest time for each fault.
+/// Writes the median and the maximum time for each fault.
 fn times(text: &mut String, failovers: &[Failover]) {
     let mut of: BTreeMap<Fault, Vec<&Failover>> = BTreeMap::new();
     for failover in failovers {

@@ -1,4 +1,4 @@
-//! Runs fault after fault, and measures the consequences of each.
+//! Runs one fault after another, and measures the consequences of each.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::{
 };
 
 const LOOK: Duration = Duration::from_millis(20);
-/// The time limit of a failover. Patroni may begin it only once a key with a `ttl` of 20 seconds
-/// has expired.
+/// The time limit of a failover. Patroni may have to wait until a key with a `ttl` of 20 seconds
+/// expires.
 const FAILOVER: Duration = Duration::from_secs(120);
-/// The time after a promotion within which all clients must continue. A later success counts as
-/// never.
+/// The time after a promotion within which all clients must succeed. A client that succeeds later
+/// counts as failed.
 const NEVER: Duration = Duration::from_secs(60);
-/// The time that the consumers have to drain the queues after the producers have ended.
+/// The time that the consumers have to drain the queues after the producers have stopped.
 const DRAIN: Duration = Duration::from_secs(120);
 
 pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure> {
@@ -73,7 +73,7 @@ async fn fail_over(
     let history = &clients.history;
     let began = Instant::now();
     fault.befall(cluster, roles).await?;
-    // The standby is cut off first, which takes time that does not count.
+    // For this fault the standby is cut off first. The time of that cut does not count.
     let struck = if fault == Fault::StandbyCut { Instant::now() } else { began };
     let promotion = watch.after(began, FAILOVER).await;
     let (mut hears, mut commits) = (None, None);
@@ -110,8 +110,8 @@ async fn until_all_go_on(clients: &Clients, since: Instant) -> Result<(), tokio:
     tokio::time::timeout(NEVER, all).await
 }
 
-/// Waits for the first commit. In strict mode a new primary acknowledges no commit until a standby
-/// follows it.
+/// Waits for the first commit. In strict mode, a new primary acknowledges a commit only when a
+/// standby follows it.
 async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     let committed = async {
         loop {
@@ -127,7 +127,7 @@ async fn until_committed(cluster: &Cluster, node: usize) -> bool {
 }
 
 /// Waits until a consumer is in the wait list. A consumer enters the list only while its listener
-/// is connected, and the table is empty after a promotion.
+/// is connected, and the list is empty after a promotion.
 async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     let heard = async {
         loop {
@@ -146,7 +146,7 @@ async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     tokio::time::timeout(NEVER, heard).await.is_ok()
 }
 
-/// Waits until the consumers have drained all queues by themselves. Returns the violations.
+/// Waits until the consumers have drained all queues. Returns the violations.
 async fn drained(client: &tokio_postgres::Client) -> Result<Vec<String>, Failure> {
     let began = Instant::now();
     loop {
@@ -188,7 +188,7 @@ impl<'a> Drawn<'a> {
         if self.left.is_empty() {
             self.left = self.faults.to_vec();
         }
-        // SplitMix64 takes only a few lines, and gives the same numbers on every machine.
+        // SplitMix64 takes only a few lines, and generates the same numbers on every machine.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.state;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,5 @@
-//! Probes each server fifty times a second, to find which server accepts writes, and since when.
+//! Probes each server fifty times a second, to find out which server accepts writes, and since
+//! when.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -53,8 +54,8 @@ impl Watch {
 }
 
 async fn look(node: usize, url: String, promotions: Arc<Mutex<Vec<Promotion>>>) {
-    // A server that was stopped keeps its role. It counts as promoted only if it was not the
-    // primary before, or was restarted.
+    // A stopped server keeps its role. A server counts as promoted only if it was not the primary
+    // before, or was restarted.
     let mut known: Option<(bool, String)> = None;
     loop {
         if let Ok(Ok((client, connection))) = timeout(LIMIT, tokio_postgres::connect(&url, NoTls)).await {

@@ -1,4 +1,4 @@
-//! Runs a cluster for several minutes, so it runs only when a test is selected by name.
+//! Runs a cluster. The test takes several minutes, so it runs only when it is selected by name.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Checks effects: exactly once in the ledger, and at most once where messages are taken.
+//! Checks effects: exactly once in the ledger, and at most once in queues whose messages are taken.
 
 use std::collections::HashMap;
 

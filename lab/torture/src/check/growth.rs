@@ -1,4 +1,4 @@
-//! Checks growth, slowdowns, and processes or calls that do not end.
+//! Checks for growth, slowdowns, and processes or calls that do not end.
 
 use super::{Rule, index::Index};
 use crate::{
@@ -7,14 +7,14 @@ use crate::{
     plan,
 };
 
-/// The growth of a process's memory, in kilobytes, that is allowed in addition to half of its size.
+/// The allowed growth of a process's memory in kilobytes, in addition to half of its size.
 const MEMORY: u64 = 64 << 10;
-/// The factor by which a held snapshot may slow dequeues down, and the duration below which a
-/// dequeue never counts as slow.
+/// The factor by which a held snapshot may slow dequeues down.
 const SLOWER: Micros = 8;
+/// The duration in microseconds below which a dequeue never counts as slow.
 const SLOW: Micros = 50_000;
 /// The maximum duration of a call. While the database is unreachable, a call waits for half a
-/// minute, and then fails.
+/// minute before it fails.
 const LONGEST: Micros = 45_000_000;
 /// The minimum number of samples for a comparison.
 const ENOUGH: usize = 30;
@@ -55,9 +55,10 @@ fn check_returns(index: &Index, hung: &mut Rule) {
     }
 }
 
-/// Checks connections and locks of all processes. Faults end some of them, so the median counts.
+/// Checks the connections and locks of all processes. The median counts, because faults end some of
+/// them.
 fn check_sessions(index: &Index, held: &mut Rule) {
-    /// The growth that is allowed in addition to half of the count.
+    /// The allowed growth, in addition to half of the count.
     const ROOM: u64 = 30;
     let samples = &index.evidence.samples;
     for (name, values) in [

@@ -31,12 +31,12 @@ impl Delivery<'_> {
     }
 }
 
-/// The known deliveries and ends of a message, according to the histories.
+/// The deliveries and ends of a message that the histories contain.
 #[derive(Debug, Default)]
 pub struct Life<'a> {
     pub deliveries: Vec<Delivery<'a>>,
-    /// The calls that name the message, each with the attempt, or with 0 if the call names only the
-    /// id.
+    /// The calls that name the message, each with the attempt. The attempt is 0 if the call names
+    /// only the id.
     pub named: Vec<(&'a Op, i32)>,
 }
 
@@ -94,7 +94,8 @@ impl<'a> Index<'a> {
                     }
                 }
                 Verb::EnqueueUnique | Verb::Replace => {
-                    // If another message has the key, this message must not be delivered.
+                    // If another message has the key, the message of this call must not be
+                    // delivered.
                     let id = op.ids.first().filter(|_| op.became != Became::Duplicate).copied();
                     queue.enqueued.extend(op.call.tags.iter().map(|tag| (*tag, Enqueued { op, id })));
                 }
@@ -140,7 +141,7 @@ impl<'a> Index<'a> {
         clock.any(|fault| fault.from < to && fault.to > from)
     }
 
-    /// Returns true if a fault or its consequences can have delayed or lost a message between
+    /// Returns true if a fault or its after-effects may have delayed or lost a message between
     /// `from` and `to`.
     pub fn is_troubled(&self, from: Micros, to: Micros) -> bool {
         /// The time until all processes are connected again.
@@ -161,7 +162,8 @@ pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
     match op.outcome {
         Outcome::Ok => match op.call.verb {
             Verb::Cancel | Verb::Reschedule => Some(op.ids.contains(&id)),
-            // These calls name a page of ids, and some of the messages may no longer have existed.
+            // These calls name a page of ids, and some of these messages may have been gone
+            // already.
             Verb::Replay | Verb::Discard | Verb::Handle => None,
             _ => Some(!op.lost.contains(&id)),
         },

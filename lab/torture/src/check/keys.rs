@@ -1,4 +1,4 @@
-//! Checks keys: the messages of a key are handled one after another, in order, and a lane has one
+//! Checks keys: the messages of a key are handled in order, one after another, and a lane has one
 //! holder.
 
 use std::collections::HashMap;
@@ -32,10 +32,11 @@ struct Message<'a> {
     enqueue: &'a Op,
     /// The message's position among the messages of its call.
     at: usize,
-    /// The earliest and the latest time that can be the message's position in the order.
+    /// The earliest time that can be the message's position in the order.
     low: Micros,
+    /// The latest time that can be this position.
     high: Micros,
-    /// The earliest time at which the message may have been done.
+    /// The earliest time at which the message may have been handled or ended.
     done: Micros,
     begins: Vec<&'a Op>,
 }
@@ -81,20 +82,19 @@ fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
         done = done.min(ended);
     }
     if queue.dead.contains(&id) {
-        // The message ended with its last attempt, in any process.
+        // The message ended with its last attempt, whichever process made it.
         let last = life.deliveries.iter().map(|delivery| delivery.op.began).max();
         done = done.min(last.unwrap_or_default());
     }
     done
 }
 
-/// The error of a handler that gives a message up for good.
+/// The error of a handler that gives up a message for good.
 pub const DEAD: &str = "dead";
 
 fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Rule) {
     for (nr, message) in messages.iter().enumerate() {
-        // These are the messages that were certainly enqueued earlier, and the earlier messages of
-        // the same call.
+        // These messages were certainly enqueued earlier, or precede this message in the same call.
         let ahead = |other: &&Message| {
             other.high < message.low || std::ptr::eq(other.enqueue, message.enqueue) && other.at < message.at
         };

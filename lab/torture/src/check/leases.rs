@@ -1,4 +1,4 @@
-//! Checks leases: each lease is given to one consumer, excludes other consumers while it runs, and
+//! Checks leases: each lease belongs to one consumer, excludes other consumers while it lasts, and
 //! has one end.
 
 use super::{
@@ -93,7 +93,7 @@ fn check_again(life: &Life, id: i64, mut broken: impl FnMut(String)) {
 }
 
 /// Returns the earliest time at which the lease can have expired by itself. The time is unknown if
-/// the lease began before its call, like the lease of a handler or a stream.
+/// the lease began before its call, as for a handler or a stream.
 pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micros> {
     if lease.op.call.verb != Verb::Lease || lease.op.outcome != Outcome::Ok || lease.op.call.ms == 0 {
         return None;
@@ -111,7 +111,7 @@ pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micro
     Some(until)
 }
 
-/// Returns true if a call other than `asking` may have ended the lease by then.
+/// Returns true if a call other than `asking` may have ended the lease by this time.
 fn may_have_ended(life: &Life, id: i64, attempt: i32, by: Micros, asking: Option<&Op>) -> bool {
     let other = |op: &Op| asking.is_none_or(|asking| !std::ptr::eq(asking, op));
     life.named.iter().any(|(op, named)| {
@@ -164,7 +164,7 @@ fn replays(life: &Life) -> usize {
     life.named.iter().filter(|(op, _)| op.call.verb == Verb::Replay && op.may_have_happened()).count()
 }
 
-/// Checks the number of attempts. Only deliveries that no call can have given back count.
+/// Checks the number of attempts. A delivery counts only if no call can have given it back.
 fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     let released = |attempt: i32| {
         life.named
@@ -173,7 +173,7 @@ fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     };
     let charged = |delivery: &&Delivery| match delivery.op.call.verb {
         Verb::Lease => delivery.op.outcome == Outcome::Ok && !released(delivery.attempt),
-        // A handler that did not end may have been abandoned, and its message given back.
+        // A handler that did not end may have been abandoned. Then its message was given back.
         Verb::Handle => delivery.op.ended < Micros::MAX && !released(delivery.attempt),
         _ => false,
     };

@@ -1,5 +1,5 @@
-//! Checks the limits of a queue, over all processes: messages under a lease, and messages per
-//! second.
+//! Checks the limits of a queue over all processes: the number of leased messages, and the messages
+//! per second.
 
 use super::{
     Rule,
@@ -11,8 +11,8 @@ use crate::{
     plan::{self, BURST, MAX_LEASED, PER_SECOND},
 };
 
-/// The maximum duration over which messages are counted. An excess over a longer time also shows in
-/// a part of that time.
+/// The maximum duration over which messages are counted. An excess over a longer time also shows
+/// within some shorter part.
 const WINDOW: Micros = 5_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -23,13 +23,14 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([leased, rate]);
 }
 
-/// Returns true if the limits apply to the call. At the end the queues are emptied without limits.
+/// Returns true if the limits apply to the call. They do not apply to the final drain of the
+/// queues.
 fn is_limited(op: &Op) -> bool {
     op.outcome == Outcome::Ok && !op.process.starts_with("drain")
 }
 
-/// Counts the messages that were certainly leased. A lease counts from the answer until it may have
-/// ended.
+/// Counts the messages that were certainly leased. A lease counts from the answer until the time at
+/// which it may have ended.
 fn check_leased(index: &Index, leased: &mut Rule) {
     let Some(queue) = index.queues.get(plan::CAPPED) else { return };
     let mut changes: Vec<(Micros, i64, &Op)> = Vec::new();
@@ -56,8 +57,8 @@ fn check_leased(index: &Index, leased: &mut Rule) {
     }
 }
 
-/// Checks each period from the start of one call to the end of another. Calls that began and ended
-/// in that period count.
+/// Checks each period from the start of one call to the end of another. Only calls within the
+/// period count.
 fn check_rate(index: &Index, rate: &mut Rule) {
     let gave = |op: &&Op| {
         let dequeues = op.call.queue == plan::METERED && op.call.verb.dequeues() && !op.got.is_empty();

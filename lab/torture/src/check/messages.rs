@@ -40,7 +40,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
                 }
                 Some(_) => {}
             }
-            // A message that was replaced has had two tags, one after the other.
+            // A replaced message has had two tags, one after the other.
             let replaces = queue.enqueued.get(&tag).is_some_and(|one| one.op.call.verb == Verb::Replace);
             if !replaces && *ids.entry(id).or_insert(tag) != tag {
                 twice.broken(|| case(&format!(", and tag {}", ids[&id])));
@@ -63,7 +63,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([invented, failed, duplicate, moved, twice, vanished, letters, archived, back, left]);
 }
 
-/// Returns every place in which a message was seen.
+/// Returns every place where a message was seen.
 fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     let mut seen = Vec::new();
     for (id, life) in &queue.lives {
@@ -121,8 +121,8 @@ fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
 }
 
 fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule) {
-    // The contract allows an unsure take to lose its messages. Without trouble, a dropped call puts
-    // its messages back, and a take that waits takes only once.
+    // The contract allows an unsure take to lose its messages. Without a fault, a dropped call puts
+    // its messages back, and a waiting take takes only once.
     let excused = |take: &&&Op| {
         take.outcome == Outcome::Unknown
             || index.is_troubled(take.began.saturating_sub(1_000_000), take.ended + 3_000_000)

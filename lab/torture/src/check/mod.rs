@@ -1,5 +1,5 @@
-//! The checker reads histories and tables, and reports each promise that was not kept. An operation
-//! with an unknown outcome may or may not have happened, so it excuses its possible consequences.
+//! The checker reads histories and tables, and reports each broken promise. An operation with an
+//! unknown outcome may or may not have happened, so its possible consequences are no violations.
 
 mod index;
 mod messages;
@@ -23,7 +23,7 @@ use index::Index;
 /// The maximum number of cases that a finding names.
 const NAMED: usize = 12;
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,

@@ -1,4 +1,4 @@
-//! Checks what a consumer sees that is alone with its queue: the order, and messages that are
+//! Checks what the only consumer of a queue sees: the order of messages, and messages that are
 //! hidden or late.
 
 use std::collections::{BTreeSet, HashMap};
@@ -13,11 +13,11 @@ use crate::{
     tag::priority,
 };
 
-/// The maximum time for which a message may be hidden. The floor hides nothing; the second allows
+/// The maximum time for which a message may be hidden. The floor hides no message; the second is
 /// for the session of a lost connection.
 const HIDDEN: Micros = 1_000_000;
-/// The maximum time until a listener receives a message. A notification arrives at once; the poll
-/// comes only after half a minute.
+/// The maximum time until a listener receives a message. A notification arrives immediately, while
+/// the next poll is up to half a minute away.
 const LATE: Micros = 2_000_000;
 /// The time for which a statement may still hold its locks after its answer was lost.
 const GRACE: Micros = 4_000_000;
@@ -32,21 +32,21 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([order, hidden, late]);
 }
 
-/// The earliest and the latest time at which a message became due and visible.
+/// The time at which a message became due and visible, as a range.
 struct Due {
     low: Micros,
     high: Micros,
-    /// The time by which the message is behind messages of the highest priority that are due at the
-    /// same time.
+    /// The time from which the message is behind messages of the highest priority that are due at
+    /// the same time.
     behind: Micros,
-    /// Set if the message was enqueued or delivered while the server's clock was wrong, or soon
+    /// Set if the message was enqueued or delivered while the server's clock was wrong, or shortly
     /// afterwards.
     is_skewed: bool,
     name: String,
 }
 
-/// Returns the time by which a head start moves a message back in the order, and the error of that
-/// time. The error exists because rows of two priorities are not fetched one by one.
+/// Returns the time by which aging moves a message back in the order, and the possible error of
+/// that time. There is an error because rows of two priorities are not fetched one by one.
 fn head_start(queue: &str, tag: u64) -> (Micros, Micros) {
     let head_start = plan::AGING.as_micros() as Micros;
     let steps = plan::PRIORITIES - 1 - u32::from(priority(tag));
@@ -57,7 +57,7 @@ fn check_order(index: &Index, name: &str, order: &mut Rule, hidden: &mut Rule) {
     let Some(queue) = index.queues.get(name) else { return };
     let of_queue = |op: &&Op| op.call.queue == name;
     let dequeues: Vec<&Op> = index.evidence.ops.iter().filter(of_queue).filter(|op| op.call.verb.dequeues()).collect();
-    // These are the times at which a call with an unknown outcome may hold a lock or a lease.
+    // During these times, a call with an unknown outcome may hold a lock or a lease.
     let unsure: Vec<(Micros, Micros)> = index
         .evidence
         .ops
@@ -66,7 +66,7 @@ fn check_order(index: &Index, name: &str, order: &mut Rule, hidden: &mut Rule) {
         .filter(|op| !matches!(op.call.verb, Verb::Enqueue | Verb::EnqueueIn) && op.outcome != Outcome::Ok)
         .map(|op| (op.began, if op.ended == Micros::MAX { op.began } else { op.ended }.saturating_add(GRACE)))
         .collect();
-    // This is the first delivery of each message, if the message was never leased before.
+    // The first delivery of each message, if the message was never leased before.
     let mut first: HashMap<u64, &Op> = HashMap::new();
     for op in dequeues.iter().filter(|op| op.outcome == Outcome::Ok) {
         for (_, attempt, tag) in &op.got {

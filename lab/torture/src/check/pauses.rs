@@ -1,4 +1,4 @@
-//! Checks pauses: no message is delivered between the answer to `pause` and the call of `resume`.
+//! Checks pauses: no message is delivered between the answer to `pause` and the start of `resume`.
 
 use super::{Rule, index::Index};
 use crate::history::{Micros, Op, Outcome, Verb};

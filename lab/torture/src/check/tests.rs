@@ -1,4 +1,5 @@
-//! Manually written histories: one that is clean, and for each rule one that breaks it.
+//! Tests with manually written histories: a clean history, and for each rule a history that breaks
+//! it.
 
 pub mod made;
 mod messages;
@@ -16,7 +17,7 @@ pub use made::{Made, micros};
 
 use crate::{history::Verb, plan};
 
-/// Returns a clean history, in which leases expire, and calls fail or have an unknown outcome.
+/// Returns a clean history with expired leases, failed calls, and calls with an unknown outcome.
 pub fn clean() -> Made {
     let mut made = Made::new();
     // This message is acknowledged, after a lease that expired.
@@ -45,17 +46,17 @@ pub fn clean() -> Made {
     made.leased(plan::LEAST, 100, &[(4096, 1, 4)]);
     made.ended(Verb::Bury, plan::LEAST, 150, (4096, 1));
     made.dead(plan::LEAST, 4096, 4, 1);
-    // Two enqueues have an unknown outcome: the message of one arrives, that of the other does not.
-    // The message of a failed enqueue does not arrive.
+    // Two enqueues have an unknown outcome: the first message arrives, the second does not. The
+    // message of a failed enqueue does not arrive.
     made.enqueue_unknown(plan::ONCE, 5);
     made.enqueue_unknown(plan::ONCE, 6);
     made.enqueue_failed(plan::ONCE, 7);
     made.taken(plan::ONCE, 100, &[(5120, 0, 5)]);
-    // An unknown take took one message.
+    // A take with an unknown outcome took one message.
     made.enqueued(plan::ONCE, 8, 6144);
     made.take_unknown(plan::ONCE, 200, 10);
-    // These messages have effects: one is taken, one is leased and acknowledged, one is rolled back
-    // and taken again.
+    // The effects of three messages: the first is taken, the second is leased and acknowledged, and
+    // the third is rolled back and taken again.
     made.enqueued(plan::EXACT, 9, 7168);
     made.entered(Verb::TakeIn, 100, (7168, 0, 9));
     made.enqueued(plan::EXACT, 10, 8192);
@@ -64,7 +65,7 @@ pub fn clean() -> Made {
     made.enqueued(plan::EXACT, 11, 9216);
     made.rolled_back(Verb::TakeIn, 100, (9216, 0, 11));
     made.entered(Verb::TakeIn, 300, (9216, 0, 11));
-    // These messages arrive in order, and the listener notices its message.
+    // These messages arrive in order, and the listener receives its message in time.
     made.enqueued(plan::FIFO, 12, 10240);
     made.enqueued(plan::FIFO, 13, 11264);
     made.taken(plan::FIFO, 500, &[(10240, 0, 12), (11264, 0, 13)]);

@@ -1,5 +1,4 @@
-//! Checks the ticks of schedules: each tick is made once, and none is left out, whichever process
-//! dies.
+//! Checks the ticks of schedules: each tick is made exactly once, even if processes die.
 
 use std::collections::BTreeMap;
 

@@ -30,9 +30,9 @@ struct NewMessage<'a> {
     id: i64,
     key: String,
     enqueue: &'a Op,
-    /// The earliest time at which the message may have ended, and the time by which it had
-    /// certainly ended.
+    /// The earliest time at which the message may have ended.
     may_end: Micros,
+    /// The time by which the message had certainly ended.
     has_ended: Micros,
 }
 
@@ -50,7 +50,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, NewMessage<'a>> {
             }
         }
         if queue.dead.contains(&id) {
-            // The message ended with its last attempt, in any process.
+            // The message ended with its last attempt, whichever process made it.
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }
@@ -72,7 +72,7 @@ fn check_two(messages: &HashMap<i64, NewMessage>, two: &mut Rule) {
             let (one, by) = (last.enqueue.name(), message.enqueue.name());
             two.broken(|| format!("{}: message {} by {one}, and message {} by {by}", message.key, last.id, message.id));
         }
-        // Of the earlier messages, keep the one that exists for longest.
+        // Keep the earlier message that lasts longest.
         if last.is_none_or(|last| last.key != message.key || last.may_end < message.may_end) {
             last = Some(message);
         }
@@ -84,7 +84,7 @@ fn check_told(index: &Index, messages: &HashMap<i64, NewMessage>, kept: &mut Rul
     for op in index.evidence.ops.iter().filter(told) {
         let (Some(tag), Some(id)) = (op.call.tags.first(), op.ids.first()) else { continue };
         let key = tag::unique(*tag);
-        // If a message's own enqueue has an unknown outcome, no history has its id.
+        // A message whose own enqueue has an unknown outcome has no id in any history.
         let Some(message) = messages.get(id) else { continue };
         if message.key != key || message.enqueue.began > op.ended {
             other.broken(|| format!("{}: of message {id}, which has {}, for {key}", op.name(), message.key));

@@ -6,15 +6,15 @@ use std::{
     path::Path,
 };
 
-/// The part of the log that was already read.
+/// The position up to which the log has been read.
 #[derive(Debug, Default)]
 pub struct Fallen {
     seen: u64,
 }
 
 impl Fallen {
-    /// Returns the processes that ended since the last call. Reads the log from the start if the
-    /// server has truncated it, as it does with a long log.
+    /// Returns the processes that ended since the last call. Starts at the beginning if the log was
+    /// truncated, which the server does with a long log.
     pub fn since(&mut self, log: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(log) else { return Vec::new() };
         let length = file.metadata().map_or(0, |log| log.len());
@@ -23,7 +23,7 @@ impl Fallen {
         if file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut text)).is_err() {
             return Vec::new();
         }
-        // A line that the server is still writing is read by a later call.
+        // The next call reads a line that the server is still writing.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.seen = from + whole as u64;
         let text = String::from_utf8_lossy(&text[..whole]);

@@ -1,4 +1,4 @@
-//! Changes queues while they are used.
+//! Changes queues while they are in use.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     random::Random,
 };
 
-/// The errors of a compaction that takes no lock before it copies.
+/// The errors of a mutant's compaction, which takes no lock before it copies.
 const OF_MUTANTS: [&SqlState; 2] = [&SqlState::LOCK_NOT_AVAILABLE, &SqlState::T_R_DEADLOCK_DETECTED];
 
 impl Scene {
@@ -26,7 +26,7 @@ impl Scene {
         let mut altered = Vec::new();
         while Instant::now() < until {
             let (queue, max_batch) = (*random.among(&plan::QUEUES), *random.among(&[1, 3, 16, 100, 1024]));
-            // The lease is never shorter than the one with which the checker computes.
+            // The lease is never shorter than the lease that the checker assumes.
             let lease = LEASE + Duration::from_millis(random.below(1000));
             let changes = Changes::new().max_batch(max_batch).lease(lease);
             db.alter_queue(queue, &changes).await.map_err(|error| error.to_string())?;
@@ -43,7 +43,8 @@ impl Scene {
         let mut lanes = db.describe_queue(plan::KEYED).await?.partitions;
         if lanes < plan::MOST_LANES {
             lanes *= 2;
-            // The change locks out all other sessions, and a deadlock may cancel the change.
+            // The change locks out all other sessions, and the server may cancel it because of a
+            // deadlock.
             while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().partitions(lanes)).await {
                 if error.sqlstate() != Some(&SqlState::T_R_DEADLOCK_DETECTED) {
                     return Err(error);
@@ -57,7 +58,8 @@ impl Scene {
         let (until, mut times, mut in_vain) = (Instant::now() + Duration::from_millis(lasts), 0, 0);
         while Instant::now() < until {
             for queue in plan::QUEUES {
-                // A gain of less than nothing is enough.
+                // The required gain is negative, so that even a compaction that frees nothing is
+                // made.
                 let text = "select refused is null from trunkline.compact($1, -1000000000)";
                 match self.client().await?.query_one(text, &[&queue]).await {
                     Ok(row) if row.get(0) => times += 1,
@@ -74,7 +76,7 @@ impl Scene {
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
         let (db, until, mut times) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts), 0);
         while Instant::now() < until {
-            // This looks as if another version had migrated the schema.
+            // To the library, this looks as if another version had migrated the schema.
             let client = self.client().await?;
             let text = "update trunkline.version set functions = 'of another version'";
             client.batch_execute(text).await.map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ impl Scene {
         Ok(format!("{millis} ms an fsync"))
     }
 
-    /// Fills the disk for the tables only, or also for the log, which may end the server.
+    /// Fills the disk for the tables only, or also for the log. A full log may end the server.
     pub(super) async fn full_disk(&mut self, random: &mut Random, lasts: u64) -> Result<String, String> {
         let data = self.ground.cluster.data_dir();
         let (folder, full) = if random.chance(50) { (data.join("base"), "tables") } else { (data, "everything") };
@@ -31,7 +31,7 @@ impl Scene {
         set(self, Some(&*folder))?;
         self.pass(lasts).await?;
         set(self, None)?;
-        // A server without room for its log ends, and restarts only once there is room.
+        // A server without room for its log ends. It restarts only once there is room.
         for _ in 0..50 {
             if self.client().await.is_ok() {
                 return Ok(full.to_owned());

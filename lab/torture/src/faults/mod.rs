@@ -44,11 +44,11 @@ pub enum Fault {
     Autovacuum,
     /// No connections are left.
     Connections,
-    /// Queues are altered while they are used.
+    /// Queues are altered while they are in use.
     Alter,
-    /// All functions are created again while they are used.
+    /// All functions are created again while they are in use.
     Migrate,
-    /// Queues are compacted again and again, however little it brings.
+    /// Queues are compacted repeatedly, even if that frees little space.
     Compact,
     /// Each fsync takes a long time.
     SlowDisk,
@@ -63,7 +63,7 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns true if a consumer that listens or waits should not notice the fault.
+    /// Returns true if a consumer that listens or waits should not notice this fault.
     pub fn is_quiet(name: &str) -> bool {
         [Self::Snapshot, Self::Autovacuum].iter().any(|fault| fault.name() == name)
     }

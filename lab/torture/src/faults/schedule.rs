@@ -3,12 +3,12 @@
 use super::Fault;
 use crate::random::Random;
 
-/// The time until the first fault, by which all processes have started.
+/// The time until the first fault. By then all processes have started.
 const FIRST_MS: u64 = 3_000;
-/// The duration without faults at the end.
+/// The time without faults at the end of the run.
 const LAST_MS: u64 = 4_000;
-/// The time between two faults. Sometimes it is long, to check that everything works without
-/// faults.
+/// The time between two faults. Some of these times are long, to check that everything works
+/// without faults.
 const GAP_MS: (u64, u64) = (800, 3_500);
 const CALM_MS: (u64, u64) = (8_000, 12_000);
 
@@ -18,12 +18,12 @@ pub struct Planned {
     pub after_ms: u64,
     pub fault: Fault,
     pub lasts_ms: u64,
-    /// The seed of the fault's own choices.
+    /// The seed for the random choices of the fault.
     pub draw: u64,
 }
 
-/// Returns the faults. Every fault occurs once before any fault occurs again, in an order that
-/// depends on the seed.
+/// Returns the faults. Every fault occurs once before any fault occurs again. The order depends on
+/// the seed.
 pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     let mut random = Random::of(seed, 0xFA);
     let (mut planned, mut deck, mut at) = (Vec::new(), Vec::new(), 0);

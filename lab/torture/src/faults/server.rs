@@ -20,7 +20,7 @@ impl Scene {
         Ok("immediate, then a recovery".to_owned())
     }
 
-    /// Holds a snapshot, so that no vacuum can remove the rows that die while it is held.
+    /// Holds a snapshot, so that no vacuum can remove rows that die in the meantime.
     pub(super) async fn snapshot(&mut self, lasts: u64) -> Result<String, String> {
         let held = ground::client(&self.ground.direct()).await?;
         let begin = "begin isolation level repeatable read; select count(*) from ledger";
@@ -44,7 +44,7 @@ impl Scene {
         Ok(format!("off for {lasts} ms"))
     }
 
-    /// Uses all connections up, and ends the sessions of the processes, so that each process needs
+    /// Uses up all connections and ends the sessions of the processes, so that each process needs
     /// new connections.
     pub(super) async fn connections(&mut self, lasts: u64) -> Result<String, String> {
         let url = format!("{} user=torture application_name=crowd", self.ground.direct());

@@ -42,7 +42,7 @@ impl Scene {
         }
     }
 
-    /// Lets time pass, and looks after the processes during that time.
+    /// Waits, and supervises the processes during that time.
     pub async fn pass(&mut self, millis: u64) -> Result<(), String> {
         let until = Instant::now() + Duration::from_millis(millis);
         loop {
@@ -74,9 +74,9 @@ impl Scene {
         Ok(self.client.insert(connected))
     }
 
-    /// Causes a fault, and heals it. Tries again after a failure. The server may not be back from
+    /// Causes a fault, and heals it. Tries again after a failure. The server may still be down from
     /// the previous fault, may have ended because of a full disk, or may close this connection
-    /// while it comes back.
+    /// during its restart.
     pub async fn strike(&mut self, planned: &Planned) -> Result<(), String> {
         self.nothing_fell();
         let (from, deadline) = (now(), Instant::now() + BACK);
@@ -97,8 +97,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Checks that no process of the server was ended by a signal, which would end all sessions.
-    /// Only a full disk may cause that.
+    /// Checks that no signal has ended a process of the server, which would end all sessions. Only
+    /// a full disk may cause that.
     pub fn nothing_fell(&mut self) {
         let fallen = self.fallen.since(&self.ground.cluster.log_file());
         self.crew.misbehaved.extend(fallen.into_iter().map(|told| format!("the server's {told}")));

@@ -4,12 +4,11 @@ use crate::faults::Fault;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Defect {
-    /// A defect in a queue's function: the name of the template, and texts in it with their
-    /// replacements.
+    /// A defect in a queue's function: the name of the template, and the texts to replace in it.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
     /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),
-    /// A defect in the library, behind `cfg(trunkline_mutant)`, under the mutant's name.
+    /// A defect in the library, behind `cfg(trunkline_mutant)` and the mutant's name.
     Rust,
 }
 
@@ -170,8 +169,8 @@ pub static MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "leaves-ticks-out",
-        // The library makes only the last of the ticks that were missed while no process could make
-        // them.
+        // If no process could make ticks for a while, the library makes only the last of the missed
+        // ticks.
         defect: Defect::Rust,
         breaks: &["a tick of a schedule was left out"],
         faults: &[Fault::Crash, Fault::Silence],
@@ -207,7 +206,7 @@ pub static MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "starves-the-lowest",
-        // Every higher priority comes first, however old the other messages are.
+        // Every message of a higher priority comes first, no matter how old the other messages are.
         defect: Defect::Sql(
             "turn",
             &[("head_start constant interval := {head_start};", "head_start constant interval := interval '1 day';")],
@@ -219,7 +218,7 @@ pub static MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "one-floor-for-all-lanes",
-        // The floor of each priority follows the floor of the priority that is served first.
+        // All priorities share the floor of the priority that is served first.
         defect: Defect::Rust,
         breaks: &[
             "a message was hidden from dequeues for longer than the floor promises",

@@ -1,4 +1,4 @@
-//! Lists the defects of keys, lanes, and unique keys.
+//! Lists the defects of keys, lanes and unique keys.
 
 use super::list::{Defect, Mutant};
 use crate::faults::Fault;
@@ -45,7 +45,8 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "frees-lanes-as-there-are-more",
-        // The new lanes have no holder, although the holder of the lane that was split continues.
+        // A new lane has no holder, although the holder of the lane that was split continues its
+        // work.
         defect: Defect::Shared(
             "more_lanes",
             &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, ''-infinity'',")],

@@ -12,7 +12,7 @@ pub struct Count {
     pub failed: usize,
     pub unknown: usize,
     pub dropped: usize,
-    /// The number of messages in the calls that succeeded.
+    /// The number of messages in the successful calls.
     pub messages: usize,
 }
 

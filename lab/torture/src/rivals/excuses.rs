@@ -1,4 +1,4 @@
-//! The promises that a rival does not make, or has no verb for, according to its own documents.
+//! The promises that a rival does not make, or has no verb for, according to its own documentation.
 
 use super::rules::RivalRule;
 

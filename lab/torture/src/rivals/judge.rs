@@ -1,5 +1,4 @@
-//! Reaches the verdict on a rival by the checker's rules, and by rules that only make sense in a
-//! comparison.
+//! Judges a rival by the checker's rules, and by rules that only make sense in a comparison.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,11 +15,10 @@ use crate::{
     history::{Micros, Op, Outcome, Verb},
 };
 
-/// The queue whose effects are entered in the ledger, in the same transaction that ends the
-/// message.
+/// The queue whose effects are written to the ledger. The same transaction ends the message.
 pub const EXACT: &str = "exact";
 
-/// Judges a rival by the files of a run.
+/// Judges a rival by the files of its run.
 pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
     let folder = Folder::open(folder);
     let mut evidence = folder.read()?;
@@ -53,7 +51,8 @@ pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
     Ok(verdict)
 }
 
-/// Returns the evidence against each rule. `evidence` is what the adapters wrote, untranslated.
+/// Returns the evidence against each rule. `evidence` contains the untranslated histories of the
+/// adapters.
 pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<RivalRule, Seen> {
     let mut seen: BTreeMap<RivalRule, Seen> = RivalRule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
     let turns = turns::of(&evidence.ops);
@@ -78,8 +77,8 @@ pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<RivalRule, Seen> 
     seen
 }
 
-/// Finds messages that are nowhere: they are not waiting, not dead, and no call or table reports
-/// them as done.
+/// Finds lost messages. A lost message is not waiting and not dead, and no call or table reports it
+/// as done.
 fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(RivalRule, String)) {
     let tables = &evidence.tables;
     let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
@@ -141,7 +140,8 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(RivalRul
     }
 }
 
-/// Checks the ends that a library requested by itself. Its own tables show when these took effect.
+/// Checks the ends that a library requested by itself. The library's own tables show when these
+/// ends took effect.
 fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(RivalRule, String)) {
     for done in done.iter().filter(|done| done.at > 0) {
         let Some(turns) = turns.get(&(done.queue.clone(), done.id)) else { continue };
@@ -167,7 +167,7 @@ fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(RivalRule, St
     }
 }
 
-/// Finds handlers that failed too late, and so released a message that another worker held.
+/// Finds handlers that failed too late, and thereby released a message that another worker held.
 fn check_failures(turns: &Turns, add: &mut impl FnMut(RivalRule, String)) {
     for ((queue, id), turns) in turns {
         let ended = turns.iter().filter(|turn| turn.is_handler && !turn.is_ok && turn.ended < Micros::MAX);
@@ -191,7 +191,7 @@ fn check_failures(turns: &Turns, add: &mut impl FnMut(RivalRule, String)) {
     }
 }
 
-/// Checks that each message that is done has exactly one entry in the ledger.
+/// Checks that each message reported as done has exactly one entry in the ledger.
 fn check_effects(evidence: &Evidence, add: &mut impl FnMut(RivalRule, String)) {
     let mut entries: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for entry in &evidence.tables.ledger {

@@ -1,11 +1,11 @@
-//! Lists the rivals: how each is started and read, and the promises that it does not make.
+//! Lists the rivals: how to start and read each of them, and the promises that it does not make.
 
 use super::{
     excuses::{self, Excuse},
     rules::RivalRule,
 };
 
-/// The name of Trunkline itself, which uses the same protocol.
+/// The name of Trunkline itself, which takes part through the same protocol.
 pub const OWN: &str = "trunkline";
 
 /// The language of a peer's program, which determines how it is built.
@@ -36,7 +36,7 @@ pub struct Rival {
     /// SQL that the server's superuser runs twice a second.
     pub tick: &'static str,
     /// A query for the rival's messages: queue, id, payload, state (`waiting`, `dead` or `done`),
-    /// attempt, and the time when the message was done, in microseconds, if that is known.
+    /// attempt, and completion time in microseconds, if that is known.
     pub left: &'static str,
     /// The promises that the rival does not make, or has no verb for, with their sources.
     pub excuses: &'static [(RivalRule, Excuse)],
@@ -89,7 +89,7 @@ pub static RIVALS: [Rival; 7] = [
         name: "river",
         language: Language::Go,
         lease_ms: 20_000,
-        // The rescuer looks for stuck jobs every 30 s, and after an election.
+        // The rescuer looks for stuck jobs every 30 s, and after each leader election.
         stop_ms: 29_000,
         drain_secs: 120,
         prepare: "",
@@ -107,15 +107,15 @@ pub static RIVALS: [Rival; 7] = [
         lease_ms: 3_000,
         stop_ms: 4_000,
         drain_secs: 60,
-        // graphile-worker deletes rows when they are done; this table keeps the times.
+        // graphile-worker deletes completed rows; this table keeps their completion times.
         prepare: "
             create table ended (id bigint not null, at timestamptz not null);
             create function ended() returns trigger language plpgsql security definer as
                 $$begin insert into public.ended values (old.id, clock_timestamp()); return null; end$$;
             create trigger ended after delete on graphile_worker._private_jobs for each row execute function ended();",
-        // The pauses between attempts grow to minutes, and cannot be set. A message in such a pause
-        // counts as kept, and the drain does not wait for it. The lock timeout of four hours
-        // becomes three seconds.
+        // The pauses between attempts grow to minutes, and cannot be configured. A message in such
+        // a pause counts as kept, and the drain does not wait for it. The lock timeout is reduced
+        // from four hours to three seconds.
         tick: "
             update graphile_worker._private_jobs set locked_at = locked_at - interval '4 hours'
             where locked_at between now() - interval '4 hours' and now() - interval '3 seconds'",
@@ -128,8 +128,8 @@ pub static RIVALS: [Rival; 7] = [
         excuses: excuses::GRAPHILE,
     },
     Rival {
-        // In a transaction, `completed_on` is the time at which the transaction began, so the time
-        // of the end is unknown.
+        // In a transaction, `completed_on` is the start time of the transaction, so the time of the
+        // end is unknown.
         name: "pg-boss",
         language: Language::Node,
         lease_ms: 3_000,
@@ -168,7 +168,8 @@ pub static RIVALS: [Rival; 7] = [
         // A claimed job comes back after about twenty seconds.
         stop_ms: 22_000,
         drain_secs: 90,
-        // awa soon removes done jobs together with their partition; this table keeps the times.
+        // awa soon removes completed jobs together with their partition; this table keeps their
+        // completion times.
         prepare: "create table ended (id bigint primary key, at timestamptz not null)",
         tick: "
             insert into ended select id, finalized_at from awa.jobs where queue = 'work' and state::text = 'completed' on conflict do nothing",

@@ -95,8 +95,8 @@ async fn install(adapter: &Adapter) -> Result<(), trunkline::Error> {
     Ok(())
 }
 
-/// Enqueues about as many messages as the consumers can handle. Two thirds of the messages are for
-/// work, one third for an effect.
+/// Enqueues about as many messages as the consumers can handle. Two thirds of them are for work,
+/// and one third is for an effect.
 async fn produce(user: User, lease_ms: u64) {
     let Some(db) = user.db().await else { return };
     let (Some(works), Some(exact)) = (user.queue(&db, WORK).await, user.queue(&db, EXACT).await) else { return };
@@ -115,8 +115,8 @@ async fn produce(user: User, lease_ms: u64) {
     }
 }
 
-/// Returns the pause after `messages` messages. Forty messages per lease keep the consumers about
-/// half busy.
+/// Returns the pause after `messages` messages. With forty messages per lease, the consumers are
+/// busy about half of the time.
 fn pause(messages: u64, lease_ms: u64) -> Duration {
     Duration::from_millis(lease_ms * messages / 40)
 }
@@ -198,7 +198,7 @@ impl Hand {
         }
     }
 
-    /// Acknowledges in the transaction that writes the entry.
+    /// Acknowledges the message in the transaction that writes the ledger entry.
     async fn ack_in(&self, message: &Message<String>, tag: u64) {
         let (lease, messages) = (vec![(message.id, message.attempt)], std::slice::from_ref(message));
         let op = self.user.invoked(Call::new(Verb::AckIn, EXACT).named(lease));

@@ -1,5 +1,5 @@
 //! The payloads of the adapters: a number, and a filling derived from the number. They are simple
-//! enough to write in four languages.
+//! enough for adapters in four languages.
 
 use crate::tag::DAMAGED;
 
@@ -17,8 +17,8 @@ pub fn tag(payload: &str) -> u64 {
     tag.filter(|tag| of(*tag) == payload).unwrap_or(DAMAGED)
 }
 
-/// The work of a handler, derived from its message's number and the attempt. It is the same for
-/// every rival.
+/// The work of a handler, derived from the number of its message and the attempt. It is the same
+/// for every rival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// The duration in milliseconds.
@@ -30,8 +30,8 @@ pub fn work(tag: u64, attempt: i32, lease: u64) -> Work {
     match tag % 100 {
         0..3 => Work { lasts: 10, fails: true },
         3..9 => Work { lasts: 10, fails: attempt == 1 },
-        // The work takes longer than the lease, and some of it fails. By then the next attempt has
-        // begun, and is still at work.
+        // The work takes longer than the lease, and some of it fails. By the time it ends, the next
+        // attempt has begun and is still running.
         9..15 if attempt == 1 => Work { lasts: lease * 3 / 2, fails: tag % 100 >= 12 },
         9..15 if attempt == 2 => Work { lasts: lease * 7 / 10, fails: false },
         15..25 => Work { lasts: lease * 3 / 5, fails: false },

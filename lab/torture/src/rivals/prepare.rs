@@ -6,8 +6,8 @@ use trunkline_programs::{Entry, Program, Sources, Unfit};
 
 use super::list::{Language, Rival};
 
-/// Builds or installs a rival if that has not been done yet. Fails if its runtime or its packages
-/// are not available here.
+/// Builds or installs a rival, unless that has been done already. Fails if its runtime or its
+/// packages are not available here.
 pub fn prepare(rival: &Rival) -> Result<Program, String> {
     prepared(rival).map_err(|unfit| unfit.to_string())
 }

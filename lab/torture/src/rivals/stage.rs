@@ -28,7 +28,7 @@ const SHORTEST_STOP: u64 = 2_500;
 const LEDGER: &str =
     "create table public.ledger (tag bigint not null, op text not null); alter table public.ledger owner to torture";
 
-/// The output of an adapter after its installation.
+/// The output of an adapter after the installation.
 #[derive(Debug, Deserialize)]
 struct Installed {
     version: String,
@@ -79,8 +79,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     let client = ground::client(&scene.ground.direct()).await?;
     let (mut tables, done) = left(rival, &client).await?;
     if drained {
-        // When nothing else waited, the message was resting between two attempts. So it was kept,
-        // and its rest has ended since then.
+        // After the drain, a message that still waited was in a pause between two attempts. So it
+        // was kept, and its pause has ended in the meantime.
         tables.dead.extend(tables.waiting.drain(..).map(kept));
     }
     ticking.abort();
@@ -131,7 +131,7 @@ fn install(launch: &Launch, folder: &Folder) -> Result<Installed, String> {
         .map_err(|error| format!("the adapter does not say what it installed: {error}"))
 }
 
-/// Runs a statement twice a second, in a session that is opened again after a crash of the server.
+/// Runs a statement twice a second, in a session that is reopened after a crash of the server.
 async fn tick(url: String, text: &'static str) {
     let mut client: Option<Client> = None;
     while !text.is_empty() {

@@ -1,4 +1,4 @@
-//! Writes the table of promises kept and broken, and a line of JSON for each rival.
+//! Writes the table of kept and broken promises, and a line of JSON for each rival.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ fn replay(verdict: &Verdict) -> String {
     )
 }
 
-/// Returns the table, with a column for each rival.
+/// Returns the table, with one column per rival.
 pub fn markdown(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     write_to(&mut text, verdicts).unwrap_or_default(); // writing to a String cannot fail

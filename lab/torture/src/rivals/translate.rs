@@ -1,5 +1,5 @@
-//! Translates the histories of adapters for the checker. A handler becomes a lease, and the end
-//! that its library requests afterwards.
+//! Translates the histories of adapters for the checker. A handler becomes a lease, followed by the
+//! end that its library requests.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub fn drop_late_extensions(ops: &mut Vec<Op>, turns: &Turns) {
     });
 }
 
-/// Numbers the deliveries of a rival that has no attempt numbers, in order of time.
+/// Numbers the deliveries of a rival without attempt numbers, in chronological order.
 pub fn number(ops: &mut [Op]) {
     let mut counts: HashMap<(String, i64), i32> = HashMap::new();
     let mut handlers: Vec<&mut Op> = ops.iter_mut().filter(|op| op.call.verb == Verb::Handle).collect();
@@ -49,9 +49,9 @@ pub fn number(ops: &mut [Op]) {
     }
 }
 
-/// Translates operations. The histories do not show whether the library's end took effect, so the
-/// end becomes an acknowledgement of unknown outcome. A handler that did not return has requested
-/// no end, so its message has to come back.
+/// Translates operations. The histories do not show whether the library's end took effect, so it
+/// becomes an acknowledgement with an unknown outcome. A handler that did not return has requested
+/// no end, so its message must be delivered again.
 pub fn translate(ops: &[Op]) -> Vec<Op> {
     let mut translated: Vec<Op> = ops.iter().flat_map(one).collect();
     translated.sort_by(|a, b| (a.began, &a.process, a.nr).cmp(&(b.began, &b.process, b.nr)));

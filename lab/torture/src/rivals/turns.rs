@@ -1,5 +1,5 @@
-//! Finds the turns of a message from the histories alone: which worker had it, and from when to
-//! when.
+//! Derives the turns of a message from the histories alone: which worker had the message, and in
+//! which period.
 
 use std::collections::HashMap;
 
@@ -22,20 +22,20 @@ pub struct Turn {
     /// The operation's name in reports.
     pub op: String,
     pub attempt: i32,
-    /// The earliest time at which the lease can have been requested; `None` for a worker that does
-    /// not report it.
+    /// The earliest time at which the lease can have been requested; `None` if the worker does not
+    /// report it.
     pub asked: Option<Micros>,
     /// A time between the start of the lease and the worker's receipt of the message.
     pub since: Micros,
-    /// The earliest time at which the lease can expire; `None` for a worker that does not report
-    /// when it began.
+    /// The earliest time at which the lease can expire; `None` if the worker does not report the
+    /// start of the lease.
     pub until: Option<Micros>,
-    /// The time at which the work ended; until then the worker requested nothing from the queue. It
-    /// is `Micros::MAX` if the process died first.
+    /// The time at which the work ended. Before it, the worker requested nothing from the queue.
+    /// The time is `Micros::MAX` if the process died first.
     pub ended: Micros,
     pub is_ok: bool,
-    /// Set for a handler, whose library ends the message. The history does not contain the outcome
-    /// of that end.
+    /// Set for a handler, whose library ends the message. The history lacks the outcome of that
+    /// end.
     pub is_handler: bool,
 }
 
@@ -105,8 +105,8 @@ pub fn late(turns: &Turns) -> usize {
     turns.values().map(|of_message| of_message.iter().filter(|turn| is_late(of_message, turn)).count()).sum()
 }
 
-/// Counts the late turns whose work ended while another worker certainly held the message. In these
-/// turns, an end without a fence would show.
+/// Counts the late turns whose work ended while another worker certainly held the message. These
+/// turns would reveal an end without a fence.
 pub fn contested(turns: &Turns) -> usize {
     let is_contested = |of_message: &[Turn], turn: &Turn| {
         turn.ended < Micros::MAX && holder(of_message, turn.ended).is_some_and(|held| held.attempt > turn.attempt)

@@ -8,7 +8,7 @@ use super::{list::Rival, rules::RivalRule, turns::Done};
 
 /// The maximum number of cases that a rule names.
 const NAMED: usize = 12;
-/// The part of a rival's run that Trunkline's own runs do not have.
+/// The part of a rival's results that Trunkline's own runs do not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub version: String,
@@ -43,7 +43,7 @@ pub struct Verdict {
     /// The number of calls and handlers, by name.
     pub counts: BTreeMap<&'static str, usize>,
     pub faults: BTreeMap<String, usize>,
-    /// The reason why there was no run.
+    /// The reason why the rival did not run.
     pub skipped: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Verdict {
         }
     }
 
-    /// Returns true if the evidence can show that the rule was broken. A library that ends messages
+    /// Returns true if the evidence can show a violation of the rule. A library that ends messages
     /// by itself does not report refusals.
     pub fn is_seen(&self, rule: RivalRule) -> bool {
         rule != RivalRule::Refused || self.counts.contains_key("ended")

@@ -13,14 +13,14 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// The time in which a queue must be empty. By then leases, delays and several retries have ended.
+/// The time limit for emptying a queue. Within this time, leases, delays and several retries end.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     let until = Instant::now() + PATIENCE;
     for name in plan::QUEUES {
-        // The process that paused or limited the queue may have died before it undid the change.
+        // A process may have paused or limited the queue, and died before it undid that.
         let freed = async {
             db.resume_queue(name).await?;
             db.limit_queue(name, &Limits::none()).await
@@ -40,7 +40,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if the drain should look again.
+/// Returns true if the drain should probe the queue again.
 async fn goes_on(queue: &Queue<String>, until: Instant) -> Result<bool, trunkline::Error> {
     // In the meantime, further messages may have become due.
     let left = queue.stats().await?.messages > 0 && Instant::now() < until;
@@ -72,7 +72,7 @@ async fn lease(user: &User, queue: &Queue<String>, name: &str, until: Instant) -
     }
 }
 
-/// Works along lanes. A dead process may hold a lane for a while.
+/// Works through lanes. A dead process may still hold a lane for a while.
 async fn work(user: &User, queue: &Queue<String>, until: Instant) -> Result<(), trunkline::Error> {
     loop {
         let hand = user.clone();

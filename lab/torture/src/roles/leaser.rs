@@ -1,4 +1,4 @@
-//! At least once: leases messages, and ends the leases in every way, sometimes too late.
+//! At least once: leases messages, and ends their leases in every way, sometimes too late.
 
 use std::time::Duration;
 
@@ -88,7 +88,8 @@ impl Leaser {
         self.user.end(op, outcome, said).unwrap_or_default()
     }
 
-    /// Leases with concurrent calls, which share a statement. Each call receives some of the rows.
+    /// Leases with concurrent calls, which share a statement. Each call receives a part of the
+    /// rows.
     async fn lease_together(&mut self) -> Vec<Message<String>> {
         let calls: Vec<usize> = (0..self.random.within(2, 6)).map(|_| self.n()).collect();
         let (user, queue, name) = (&self.user, &self.queue, self.name);
@@ -99,7 +100,7 @@ impl Leaser {
         join_all(calls).await.into_iter().flatten().collect()
     }
 
-    /// Acknowledges and leases in one round trip, as two operations.
+    /// Acknowledges and leases in one round trip, recorded as two operations.
     async fn ack_and_lease(&mut self, done: &[Message<String>]) -> Vec<Message<String>> {
         let n = self.n();
         let ack = self.user.invoked(Call::new(Verb::Ack, self.name).named(named(done)));
@@ -118,8 +119,8 @@ impl Leaser {
         }
     }
 
-    /// Ends the leases. Often all of them end in one way; otherwise they end in parts, one after
-    /// another or at the same time.
+    /// Ends the leases. Often all leases end in the same way. Otherwise they are divided into
+    /// groups, which end one after another or at the same time.
     async fn end(&mut self, mut messages: Vec<Message<String>>) {
         let (share, at_once) = (self.random.chance(50), self.random.chance(60));
         let mut parts = Vec::new();
@@ -176,12 +177,12 @@ impl Share {
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
             91..96 => {
-                // This is too late: the lease has ended, and another consumer may have the message.
+                // The lease has already ended, and another consumer may have the message.
                 user.rest(LEASE + Duration::from_millis(random.within(50, 500))).await;
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
             96..98 => {
-                // Two tasks end the same lease, and one of them is refused.
+                // Two tasks end the same lease. One of them is refused.
                 let (delay, error) = (Duration::from_millis(100), "it failed");
                 let ack = user.end_leases(Verb::Ack, name, leases.clone(), 0, queue.ack(messages));
                 if random.chance(50) {

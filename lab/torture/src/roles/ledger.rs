@@ -1,5 +1,4 @@
-//! Exactly once: messages are taken or acknowledged in the transaction that enters them in the
-//! ledger.
+//! Exactly once: takes or acknowledges messages in the transaction that writes them to the ledger.
 
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Enters messages in the ledger, under the name of an operation.
+/// Writes messages to the ledger, under the name of an operation.
 pub async fn enter(transaction: &Transaction, messages: &[Message<String>], op: String) -> Result<(), Error> {
     let tags: Vec<u64> = messages.iter().map(tag_of).collect();
     let amounts: Vec<i64> = tags.iter().map(|tag| tag::amount(*tag)).collect();
@@ -65,7 +64,7 @@ impl Ledger {
         }
     }
 
-    /// Takes with a closure that fails now and then, and for some messages always.
+    /// Takes with a closure that sometimes fails, and always fails for some messages.
     async fn take_with(&mut self) {
         let n = self.random.within(1, 40) as usize;
         let fails = self.random.chance(8);
@@ -107,7 +106,7 @@ impl Ledger {
         self.user.end(op, outcome.await, Clone::clone);
     }
 
-    /// Works outside a transaction, and commits the effect and the acknowledgement together.
+    /// Works outside a transaction, and then commits the effect and the acknowledgement together.
     async fn ack_in(&mut self) {
         let n = self.random.within(1, 30) as usize;
         let lease = self.user.invoked(Call::new(Verb::Lease, plan::EXACT).n(n).ms(LEASE.as_millis() as u64));
@@ -136,8 +135,8 @@ impl Ledger {
         };
         let said = match outcome.await {
             Ok(said) => said,
-            // The transaction was dropped, and thereby rolled back. No message is acknowledged, no
-            // matter which lease was lost.
+            // The transaction was dropped, which rolled it back. No message is acknowledged,
+            // regardless of which lease was lost.
             Err(error) if error.is_lease_lost() => Said::Failed(error.to_string()),
             Err(error) if error.is_outcome_unknown() => Said::Unknown(error.to_string()),
             Err(error) => Said::Failed(error.to_string()),

@@ -1,4 +1,4 @@
-//! Uses queues with limits, which apply to all processes together.
+//! Uses queues with limits, which apply to all processes in total.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// Leases, and waits before the acknowledgement, so that other processes reach the limit.
+/// Leases, and waits before it acknowledges, so that the processes reach the limit.
 pub async fn lease(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

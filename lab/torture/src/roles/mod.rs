@@ -1,4 +1,5 @@
-//! The processes that use the queues. Each is this program again, with a separate history.
+//! The processes that use the queues. Each process runs this program again, with a separate
+//! history.
 
 pub mod user;
 mod draft;
@@ -102,7 +103,7 @@ pub fn play(part: &Part) -> Result<(), String> {
             }
         })
         .await;
-        // Messages of dropped calls are still being put back.
+        // Messages of dropped calls are still being put back at this point.
         tokio::time::sleep(Duration::from_millis(500)).await;
         played.map_err(|error| format!("the process panicked: {error}"))?
     })

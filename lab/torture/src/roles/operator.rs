@@ -1,4 +1,4 @@
-//! Operates queues from Rust: dead letters, the archive, messages by their ids, changes in
+//! Operates queues from Rust: dead letters, the archive, messages by id, and changes in
 //! transactions.
 
 use std::time::{Duration, SystemTime};
@@ -20,8 +20,8 @@ pub async fn operate(user: User, db: Db) {
         let Some(queue) = user.queue(&db, name).await else { return };
         match random.below(7) {
             // In this queue a message may end only together with an entry in the ledger. So its
-            // messages are not replayed or cancelled here. It is paused more often, because only
-            // its consumers take in transactions.
+            // messages are not replayed or cancelled here. The queue is paused more often than the
+            // others, because only its consumers take in transactions.
             0 | 1 | 6 if name == plan::EXACT => {}
             2..=4 if name == plan::EXACT => pause(&user, &db, name, &mut random).await,
             0 => letters(&user, &queue, name, &mut random).await,
@@ -35,7 +35,7 @@ pub async fn operate(user: User, db: Db) {
     }
 }
 
-/// Pauses a queue for a while. If the process dies in the meantime, the queue stays paused until a
+/// Pauses a queue for a while. If the process dies during that time, the queue stays paused until a
 /// later call resumes it.
 async fn pause(user: &User, db: &Db, name: &str, random: &mut Random) {
     let op = user.invoked(Call::new(Verb::Pause, name));
@@ -61,8 +61,8 @@ async fn read<T>(user: &User, name: &str, call: impl Future<Output = Result<T, E
     user.end(op, call.await, |_| Said::ok())
 }
 
-/// Returns the outcome of a call by ids. If the call failed, some of the messages may have been
-/// changed.
+/// Returns the outcome of a call that names ids. If the call failed, some of the messages may have
+/// been changed.
 fn said<T>(outcome: Result<T, Error>, ids: impl FnOnce(T) -> Vec<i64>) -> Said {
     outcome.map_or_else(|error| Said::Unknown(error.to_string()), |value| Said::ids(ids(value)))
 }
@@ -90,8 +90,8 @@ async fn find(user: &User, queue: &Queue<String>, name: &str) {
     }
 }
 
-/// Cancels or reschedules messages in a transaction, which is sometimes rolled back. Otherwise
-/// reschedules them to a given time.
+/// Cancels or reschedules messages in a transaction, which is sometimes rolled back. Or reschedules
+/// them to a given time, without a transaction.
 async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, random: &mut Random) {
     let peeked = read(user, name, queue.peek(8)).await.unwrap_or_default();
     let ids: Vec<i64> = peeked.iter().map(|message| message.id).collect();

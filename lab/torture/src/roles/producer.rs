@@ -1,4 +1,4 @@
-//! Enqueues in every way, and cancels and reschedules its own messages.
+//! Enqueues messages in every way, and cancels and reschedules its own messages.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     random::Random,
 };
 
-/// The number of tasks in a process. They share connections, and so rows.
+/// The number of tasks in a process. They share connections, and therefore also rows.
 const TASKS: usize = 6;
-/// The pause between two messages for the listener. Other events that could wake the listener by
-/// chance occur more often.
+/// The pause between two messages for the listener. Events that could wake the listener by chance
+/// occur more often than that.
 const BELL: Duration = Duration::from_secs(3);
 
 pub async fn run(user: User) -> Result<(), String> {
@@ -40,7 +40,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Enqueues one message from time to time, for a consumer that listens.
+/// Enqueues a message at intervals, for a consumer that only listens.
 async fn ring(user: User, bell: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {
@@ -94,8 +94,7 @@ impl Producer {
         }
     }
 
-    /// Returns a delay in milliseconds. In the queues whose order is checked, every message is due
-    /// at once.
+    /// Returns a delay in milliseconds. It is 0 in the queues whose order is checked.
     fn delay(&mut self, name: &str) -> u64 {
         if !matches!(name, plan::FIFO | plan::RANKED) && self.random.chance(15) {
             self.random.below(plan::DELAY_MS)
@@ -135,8 +134,8 @@ impl Producer {
         self.user.end(op, outcome, |ids| Said::ids(ids.clone())).unwrap_or_default()
     }
 
-    /// Enqueues in a transaction that stays open for a while, as users' transactions do. Sometimes
-    /// the transaction is rolled back.
+    /// Enqueues in a transaction that stays open for a while, as users' transactions often do.
+    /// Sometimes the transaction is rolled back.
     async fn in_transaction(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let (tags, delay) = (self.user.tags(self.random.within(1, 8)), self.delay(name));
         let hold = Duration::from_millis(if self.random.chance(40) { self.random.below(900) } else { 0 });

@@ -36,7 +36,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
     }
 }
 
-/// A tag, and true if its message replaces another message.
+/// A tag, and a flag that is true if the tag's message should replace another message.
 type Brought = (u64, bool);
 
 fn of((tag, replaces): Brought) -> Draft<String> {
@@ -94,8 +94,8 @@ async fn in_transaction(
     tell(user, &ops, outcome.await)
 }
 
-/// Writes the outcome of each operation. Returns the ids of the new messages, or no ids after a
-/// rollback.
+/// Records the outcome of each operation. Returns the ids of the new messages, which are none after
+/// a rollback.
 fn tell(user: &User, ops: &[u64], outcome: Result<Option<Vec<Enqueued>>, Error>) -> Vec<i64> {
     match outcome {
         Ok(Some(all)) => {

@@ -1,5 +1,5 @@
-//! Acts like a program in another language: it calls the SQL functions through a driver without
-//! knowledge of queues.
+//! Acts like a program in another language: it calls the SQL functions through a driver that knows
+//! nothing about queues.
 
 mod lanes;
 mod session;
@@ -123,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Ends leases. A call with several messages ends all of them or none.
+    /// Ends leases. A call with several messages ends either all of them or none.
     async fn end(&mut self, leases: &[Named]) {
         let (verb, call) = match self.random.below(100) {
             0..50 => (Verb::Ack, "ack_many($1, $2, $3)"),
@@ -144,8 +144,7 @@ impl Client {
             op,
             match ended {
                 Ok(_) => Said::ok(),
-                // If the call has a single message, a refusal names that message. If it has
-                // several, the refusal names none.
+                // A refusal names the message only if the call has a single message.
                 Err(Said::Failed(why)) if leases.len() == 1 && why.contains("TL001") => {
                     Said::Ok { ids: Vec::new(), got: Vec::new(), lost: ids }
                 }
@@ -159,7 +158,7 @@ impl Client {
         let rolls_back = self.random.chance(15);
         let op = self.user.invoked(Call::new(Verb::TakeIn, self.name).n(n));
         let said = match self.take_and_enter(n, op).await {
-            // No commit was sent, whether or not the rollback succeeds.
+            // No commit was sent, so the rollback counts even if its call fails.
             Ok(()) if rolls_back => {
                 let _ = self.session.end("rollback").await;
                 Said::Failed("rolled back".to_owned())
@@ -189,7 +188,7 @@ impl Client {
         self.session.rows(plan::ADD, &[&accounts, &amounts]).await.map(drop)
     }
 
-    /// Replays and discards dead letters, and reads.
+    /// Replays and discards dead letters, and makes calls that only read.
     async fn operate(mut self) {
         while !self.user.is_stopped() {
             let pause = Duration::from_millis(self.random.within(100, 600));
@@ -216,7 +215,8 @@ impl Client {
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
                 75..80 => {
-                    // No message is that old, so any message that the call removes is lost.
+                    // No message is old enough to be pruned, so any message that this call removes
+                    // is lost.
                     let op = self.user.invoked(Call::new(Verb::Prune, name));
                     let rows = self.session.rows("select trunkline.prune($1, '1 day')", &[&name]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));

@@ -1,4 +1,5 @@
-//! At least once, in other ways: messages as a stream, and leases in a transaction of the caller.
+//! At least once, with less common calls: messages as a stream, and leases in a transaction of the
+//! caller.
 
 use std::{pin::pin, time::Duration};
 
@@ -11,8 +12,8 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// Reads streams. A stream leases ahead, so the start of a lease is unknown here. After a while
-/// each stream is dropped with the messages that it holds.
+/// Reads streams. A stream leases in advance, so the start of a lease is unknown here. Each stream
+/// is dropped after a while, together with the messages that it holds.
 pub async fn stream(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

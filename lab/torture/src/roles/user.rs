@@ -1,4 +1,5 @@
-//! The parts that every process uses: a history, random numbers, connections, and a signal to end.
+//! The things that every process needs: a history, random numbers, connections, and a signal to
+//! end.
 
 use std::{
     fmt::Display,
@@ -77,7 +78,7 @@ impl User {
         self.0.log.say(op, said);
     }
 
-    /// Writes the outcome of one of the library's calls.
+    /// Records the outcome of a call of the library.
     pub fn end<T>(&self, op: u64, outcome: Result<T, Error>, said: impl FnOnce(&T) -> Said) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -108,7 +109,7 @@ impl User {
     }
 
     /// Connects, with as many attempts as necessary. Returns `None` if the process is asked to end
-    /// first.
+    /// before that.
     pub async fn db(&self) -> Option<Db> {
         while !self.is_stopped() {
             match Db::connect(self.url()).await {

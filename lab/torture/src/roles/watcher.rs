@@ -1,5 +1,5 @@
-//! Consumers that are alone with their queues. Two consumers check the order, with and without
-//! priorities. The third only listens, and notices late messages.
+//! Consumers that are the only consumers of their queues. Two of them check the order, with and
+//! without priorities. The third only listens, and detects late messages.
 
 use std::time::Duration;
 
@@ -30,12 +30,12 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Polls continuously, so that it notices a hidden message.
+/// Polls continuously, so that it detects a hidden message.
 async fn in_order(user: User, queue: Queue<String>, name: &'static str) {
     let mut random = user.random();
     while !user.is_stopped() {
         if name == plan::RANKED && random.chance(2) {
-            // A backlog grows, in which priorities have an effect.
+            // Lets a backlog grow, so that priorities have an effect.
             user.rest(Duration::from_millis(random.within(500, 3_000))).await;
         }
         let n = random.within(1, 60) as usize;

@@ -1,4 +1,4 @@
-//! Runs workers, whose handlers end messages in every way that a handler has.
+//! Runs workers whose handlers end messages in every way that handlers have.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a worker whose handler receives several messages per call and returns an outcome for each.
+/// Runs a worker whose handler receives several messages per call, and returns one outcome per
+/// message.
 async fn live_in_batches(user: &User, queue: Queue<String>) {
     while !user.is_stopped() {
         let hand = user.clone();
@@ -91,8 +92,8 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     let delivered = got(std::slice::from_ref(&message));
     let op = user.invoked(Call::new(Verb::Handle, queue).named(vec![(id, message.attempt)]).tags(vec![tag]));
     let mut random = Random::of(tag, message.attempt.unsigned_abs().into());
-    // Sometimes the work takes longer than a lease, so the worker has to renew the lease. In the
-    // queue with keys it also takes longer than the hold on a lane, for which other workers wait.
+    // Some work takes longer than a lease, so that the worker has to renew the lease. In the queue
+    // with keys it also takes longer than the hold on a lane, which other workers wait for.
     let (often, more) = if queue == plan::KEYED { (2, random.within(500, 3_000)) } else { (1, 500) };
     let work = if random.chance(often) { LEASE.as_millis() as u64 + more } else { random.below(40) };
     tokio::time::sleep(Duration::from_millis(work)).await;
@@ -125,8 +126,8 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     }
 }
 
-/// Works in a transaction, in which the acknowledgement commits together with the effect. If the
-/// lease was lost, neither is committed.
+/// Works in a transaction. The acknowledgement and the effect are committed together. If the lease
+/// was lost, neither is committed.
 async fn in_transaction(
     user: &User,
     message: Message<String>,

@@ -1,5 +1,5 @@
-//! A checker that finds nothing is worthless. The checker must find each violation, and accept
-//! everything that the contract allows.
+//! Tests that the checker finds each violation, and accepts everything that the contract allows. A
+//! checker that finds nothing would be worthless.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use trunkline::Lease;
 use super::{Tables, check};
 use crate::history::{Acked, Delivery, History, Told};
 
-/// Returns the violations in one queue's history. The history has the payload and outcome of
-/// enqueues, the payload, id and attempt of deliveries, and acknowledgements.
+/// Returns the violations in one queue's history. The arguments are the payload and outcome of each
+/// enqueue, the payload, id and attempt of each delivery, and the acknowledgements.
 fn of(queue: &str, sent: &[(i64, Told)], got: &[(i64, i64, i32)], acked: &[(i64, i32, Told)]) -> Vec<String> {
     let history = History::default();
     for (payload, told) in sent {

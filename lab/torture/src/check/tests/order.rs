@@ -89,7 +89,8 @@ fn a_message_that_is_slept_over_is_found() {
 #[test]
 fn a_priority_overtakes_by_its_head_start_and_no_further() {
     let head_start = AGING.as_millis() as u64;
-    // The tag determines the priority: 3 has the lowest, 5 the highest, which is two steps ahead.
+    // The tag determines the priority: tag 3 has the lowest and tag 5 the highest, two steps above
+    // it.
     let taken = |later: u64| {
         let mut made = Made::new();
         made.enqueued_at(RANKED, 3, 1024, 100);

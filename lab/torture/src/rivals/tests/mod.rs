@@ -1,4 +1,5 @@
-//! Manually written histories: one that is clean, and for each rule one that breaks it.
+//! Tests with manually written histories: a clean history, and for each rule a history that breaks
+//! it.
 
 mod table;
 mod turns;
@@ -71,11 +72,11 @@ const NONE: [RivalRule; 0] = [];
 
 #[test]
 fn a_clean_history_is_found_clean() {
-    // A worker is late, and its end changes nothing; the next worker completes the message.
+    // The first worker is late, and its end changes nothing. The next worker completes the message.
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(2, [2_200, 2_210, 3_500], Outcome::Ok).done(3_510);
     assert_eq!(theirs.broken(), NONE);
-    // The same happens by calls.
+    // The same happens through calls.
     let mut theirs = Theirs::new();
     theirs.leased(100, 1).leased(2_200, 2);
     theirs.made.refused(Verb::Ack, WORK, 3_000, (1024, 1));

@@ -1,4 +1,4 @@
-//! Leases lanes, continues to read them, and gives them back, with the SQL functions. The client
+//! Leases lanes, continues to read them, and releases them, with the SQL functions. The client
 //! handles messages one after another.
 
 use std::{collections::HashSet, time::Duration};
@@ -11,11 +11,11 @@ use crate::{
     tag,
 };
 
-/// The client begins no message within this time before the end of a lease.
+/// The time before the end of a lease in which the client begins no message.
 const MARGIN: Micros = 300_000;
 
-/// An error: the client gives up its lane, because it does not know which of the lane's messages
-/// are leased.
+/// An error after which the client gives up its lane. It does not know which of the lane's messages
+/// are still leased.
 struct Gone;
 
 impl Client {
@@ -62,8 +62,8 @@ impl Client {
         }
     }
 
-    /// Handles messages one after another. If one is not done, gives back the later messages with
-    /// the same key.
+    /// Handles messages one after another. If a message is not done, gives back the later messages
+    /// with the same key.
     async fn handle(&mut self, got: &[Got], began: Micros) -> Result<(), Gone> {
         let mut waiting: HashSet<String> = HashSet::new();
         for (id, attempt, tag) in got {

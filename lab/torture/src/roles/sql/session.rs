@@ -1,4 +1,4 @@
-//! A `tokio-postgres` connection, which is opened again after it breaks.
+//! A `tokio-postgres` connection that is reopened after it breaks.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{history::Said, roles::user::User};
 pub struct Session {
     user: User,
     client: Option<Client>,
-    /// Set in a transaction, which cannot continue on another connection.
+    /// Set while a transaction is open. The transaction cannot continue on another connection.
     is_open: bool,
 }
 
@@ -18,8 +18,7 @@ impl Session {
         Self { user, client: None, is_open: false }
     }
 
-    /// Returns the rows of a statement. If the statement fails, returns the outcome of its
-    /// operation.
+    /// Returns the rows of a statement, or the outcome of its operation if the statement fails.
     pub async fn rows(&mut self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Said> {
         if !self.is_open && self.client.as_ref().is_none_or(Client::is_closed) {
             self.client = Some(self.connected().await?);
