@@ -46,10 +46,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())
 }
 
-/// The bytes that were freed, and why there are none.
+/// The number of freed bytes, and the reason if there are none.
 type Compacted = (i64, Option<String>);
 
-/// Returns the bytes that were freed, and why there were none although deleted rows occupy some.
+/// Returns the number of freed bytes. Also returns the reason if deleted rows occupy space and none
+/// was freed.
 async fn compact<T: Payload>(
     queue: Queue<T>,
     (at_least, max_pause, if_held): (i64, f64, bool),

@@ -48,8 +48,8 @@ pub struct Database {
     pub verbose: bool,
 }
 
-/// Refuses an empty option, such as the value of an unset shell variable: it would select another
-/// database. The variable may be empty.
+/// Refuses an empty option, such as the value of an unset shell variable, because it would select
+/// another database. The environment variable may be empty.
 fn named(url: &str) -> std::result::Result<String, &'static str> {
     let has_empty_line = |text: String| text.split('\n').any(|line| line.trim().is_empty());
     if url.trim().is_empty() && !std::env::var("DATABASE_URL").is_ok_and(has_empty_line) {
@@ -59,8 +59,8 @@ fn named(url: &str) -> std::result::Result<String, &'static str> {
 }
 
 impl Database {
-    /// Returns the connection strings that were given. A variable with an empty value counts as not
-    /// set.
+    /// Returns the connection strings that were given. A variable with an empty value counts as
+    /// unset.
     fn given(&self) -> Vec<&str> {
         self.urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty()).collect()
     }
@@ -69,8 +69,7 @@ impl Database {
         self.given().len() > 1
     }
 
-    /// Connects to one database. Reports which database that is, unless a connection string names
-    /// it.
+    /// Connects to one database. Reports the database, unless a connection string names it.
     pub async fn connect(&self) -> Result<Db> {
         match self.given()[..] {
             [] => {}
@@ -127,7 +126,7 @@ impl Database {
         }
     }
 
-    /// Reports the database that the user named by an option or a variable, if `--verbose` is set.
+    /// Reports the database that an option or a variable names, if `--verbose` is set.
     fn say_more(&self, line: &str) {
         if self.verbose {
             print::note(line);
@@ -149,7 +148,7 @@ impl Database {
         self.any(name).await
     }
 
-    /// Opens a queue for a verb that works on one server alone.
+    /// Opens a queue for a verb that works only on a single server.
     pub async fn queue_of_one(&self, name: &str) -> Result<Queue<Text>> {
         open(&self.connect().await?, name).await
     }
@@ -167,7 +166,7 @@ impl Database {
 async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     let mut opened = db.queue(name).await;
     for _ in 0..3 {
-        // Opening changes nothing, so it is tried again after the connection broke.
+        // Opening changes nothing, so a broken connection is followed by a second attempt.
         if opened.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
             opened = db.queue(name).await;
         }
@@ -183,7 +182,7 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     }
 }
 
-/// Returns a hint that names the SQL functions, which accept every type.
+/// Returns a hint to the SQL functions, which accept every type.
 fn in_sql(name: &str) -> String {
     format!(
         "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
@@ -210,7 +209,7 @@ fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGDATABASE"].into_iter().find_map(said)?;
     let shown = ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE"].into_iter().filter_map(said);
     let shown = shown.map(|(name, value)| match value.contains(['=', '@', ' ']) {
-        true => format!("{name}=…"), // it may be a connection string that contains a password
+        true => format!("{name}=…"), // the value may be a connection string with a password
         false => format!("{name}={value}"),
     });
     Some(shown.collect::<Vec<_>>().join(" "))
@@ -224,8 +223,8 @@ pub fn kept() -> Result<(String, String)> {
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// Returns the connection string with the requested schema. The library refuses a string that names
-/// another schema.
+/// Returns the connection string with the requested schema. The library refuses a connection string
+/// that names another schema.
 fn in_schema(url: &str, schema: Option<&str>) -> String {
     match schema.filter(|schema| !schema.is_empty()) {
         None => url.to_owned(),
@@ -260,7 +259,7 @@ fn check(url: &str) -> Result<()> {
 }
 
 /// Returns true if the first `@` does not end the login: another `@` follows in the host, or the
-/// first one is in an option.
+/// first `@` is part of an option.
 fn is_torn(rest: &str) -> bool {
     rest.split_once('@').is_some_and(|(login, rest)| {
         let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
@@ -272,7 +271,7 @@ fn is_torn(rest: &str) -> bool {
 /// text that could belong to a password in a malformed string.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
-    // A password may contain any character except `@`, and users write an unescaped `@` too.
+    // A password may contain any character except `@`, but users also write an unescaped `@`.
     let (user, rest) = match rest.split_once('@') {
         Some((login, rest)) => {
             let user = login.split(':').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The error of a verb: one line about what happened, and one about what to do.
+//! The error of a verb: one line that describes it, and one line with advice.
 
 use std::{fmt, io};
 
@@ -9,18 +9,18 @@ use crate::{clean::clean, own_words::own, text::Text};
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error. Displays as a sentence, followed by a hint on a line of its own if there is one.
+/// An error. Displays as a sentence, followed by a hint on its own line if there is one.
 #[derive(Debug)]
 pub enum Error {
-    /// Something went wrong; exit code 1.
+    /// A failure; exit code 1.
     Failed(String, Option<String>),
-    /// The database or the queue refused; exit code 1.
+    /// An error of the database or the queue; exit code 1.
     Database(trunkline::Error),
     /// The arguments contradict each other; exit code 2.
     Usage(String, Option<String>),
-    /// A check found something; the second field is the exit code.
+    /// A check has found problems; the second field is the exit code.
     Found(String, u8),
-    /// The reader of the output has gone away, which is no error for the user.
+    /// The reader of the output has gone away, which is not an error for the user.
     OutputClosed,
 }
 
@@ -33,8 +33,7 @@ impl Error {
         Self::Usage(text.into(), None)
     }
 
-    /// Creates the error of a check that found something, with the exit code that reports it to
-    /// programs.
+    /// Creates the error of a check that found problems, with an exit code for programs.
     pub fn found(text: impl Into<String>, code: u8) -> Self {
         Self::Found(text.into(), code)
     }
@@ -120,8 +119,8 @@ fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns true if no server answered. An answer that could not be understood or trusted counts as
-/// an answer.
+/// Returns true if no server answered. An answer counts even if the program could not understand or
+/// trust it.
 pub fn is_unanswered(error: &trunkline::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());

@@ -7,13 +7,13 @@ use std::{
 
 /// A type of floating point numbers.
 pub trait Float: Copy + FromStr + LowerExp {
-    /// The power of ten from which Postgres writes an exponent: the number of digits that the type
-    /// always preserves.
+    /// The power of ten at which Postgres starts to write an exponent. It is the number of digits
+    /// that the type always preserves.
     const DIGITS: i32;
     fn is_infinite(self) -> bool;
     fn is_zero(self) -> bool;
-    /// Returns the number without its sign, as a whole number and the power of two to multiply it
-    /// by.
+    /// Returns the number without its sign, as a whole number and the power of two by which to
+    /// multiply it.
     fn parts(self) -> (u64, i32);
 }
 
@@ -57,7 +57,7 @@ fn parts(bits: u64, digits: u32, least: i32) -> (u64, i32) {
     (fraction, exponent.max(1) - 1 + least - digits as i32)
 }
 
-/// Parses a number. Refuses one that is too large or too small for the type, as Postgres does.
+/// Parses a number. Like Postgres, refuses a number that is too large or too small for the type.
 pub fn parse<T: Float>(text: &str) -> Result<T, String> {
     let text = text.trim();
     let number: T = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
@@ -69,7 +69,7 @@ pub fn parse<T: Float>(text: &str) -> Result<T, String> {
     Ok(number)
 }
 
-/// Formats a number as Postgres does: with the fewest digits that no other number is nearer to.
+/// Formats a number as Postgres does: with the fewest digits that identify the number.
 pub fn text<T: Float>(number: T) -> String {
     let mut scientific = format!("{number:e}"); // always with one digit before the point
     while let Some((digits, _)) = whole(&scientific) {
@@ -123,8 +123,8 @@ fn whole(scientific: &str) -> Option<(u64, i32)> {
 fn is_between((fraction, two): (u64, i32), (digits, ten): (u64, i32)) -> bool {
     let (even, digits) = (digits.trailing_zeros() as i32, u128::from(digits >> digits.trailing_zeros()));
     let Some(fives) = 5_u128.checked_pow(ten.unsigned_abs()) else { return false };
-    // Half way is an odd number of half steps. So both sides have the same power of two, or they
-    // differ.
+    // Half way is an odd number of half steps. So the numbers can only be equal if both sides have
+    // the same power of two.
     let halfway = |odd: u64| match ten {
         0.. => digits.checked_mul(fives) == Some(odd.into()),
         _ => Some(digits) == fives.checked_mul(odd.into()),

@@ -1,11 +1,11 @@
-//! Lays out the texts after the options in help for the terminal. A paragraph is filled to the
-//! width of the terminal. An item of a list is indented to its own column.
+//! Lays out the texts that follow the options in help for the terminal. A paragraph fills the width
+//! of the terminal. A list item is indented to its own column.
 
 use clap::Command;
 
 /// The maximum width of a line, even on wider terminals.
 const WIDEST: usize = 100;
-/// A second column is dropped if it would be narrower than this.
+/// The minimum width of a second column. A narrower column is dropped.
 const NARROWEST: usize = 24;
 
 /// Lays out the help of a command and of all commands below it.
@@ -69,10 +69,10 @@ fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Breaks a block into lines. Text after two or more blanks is its second column.
+/// Breaks a block into lines. Text after two or more spaces is the second column.
 fn hang(block: &str, width: usize) -> Vec<String> {
     if block.chars().count() <= width {
-        return vec![block.to_owned()]; // with further columns, if there are any
+        return vec![block.to_owned()]; // keeps further columns, if there are any
     }
     let depth = block.len() - block.trim_start().len();
     let column = block[depth..].find("  ").map(|at| {

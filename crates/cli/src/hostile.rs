@@ -1,5 +1,5 @@
-//! Any input from the command line and standard input is accepted, or refused with a reason.
-//! Nothing panics.
+//! The program accepts any input from the command line and standard input, or refuses it with a
+//! reason, without a panic.
 
 use bytes::BytesMut;
 use clap::Parser;
@@ -16,7 +16,7 @@ use crate::{
     time,
 };
 
-/// Inputs that reach deep into the parsers.
+/// Inputs that exercise the parsers deeply.
 const OF_LINES: [&str; 28] = [
     "{",
     "}",

@@ -56,7 +56,7 @@ fn whole(path: &Path) -> Result<Text> {
     }
 }
 
-/// Reads to the end. Returns `None` if there are more than `most` bytes.
+/// Reads to the end. Returns `None` if the input has more than `most` bytes.
 fn bounded(from: impl Read, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(most as u64 + 1).read_to_end(&mut bytes)?;

@@ -40,7 +40,7 @@ impl Line {
         }
     }
 
-    /// Adds a payload. JSON is added unchanged, so that no number loses a digit. Any other payload
+    /// Adds a payload. JSON is added unchanged, so that numbers keep all digits. Any other payload
     /// is added as a string, or in hexadecimal digits if it is not valid text.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {

@@ -1,4 +1,4 @@
-//! Reads the lines of a file as payloads, in a thread that reads a little ahead of its consumer.
+//! Reads the lines of a file as payloads, in a thread that reads slightly ahead of the consumer.
 
 use std::{
     fs::File,
@@ -17,14 +17,15 @@ use crate::{
     text::Text,
 };
 
-/// The number of lines in a chunk, which becomes one statement and one commit. This many lines fill
-/// all batches of a statement.
+/// The maximum number of lines in a chunk, which becomes one statement and one commit. This many
+/// lines fill all batches of a statement.
 const CHUNK_LINES: usize = 8 * 1024;
+/// The maximum number of bytes in a chunk. The last line may exceed it.
 const CHUNK_BYTES: usize = 768 << 10;
 /// The number of chunks that are read ahead.
 const AHEAD: usize = 2;
 /// The time that the program waits for more input before it enqueues the lines that it already has.
-/// So a line that arrives alone is enqueued promptly, too.
+/// So even a single line is enqueued promptly.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
@@ -96,7 +97,7 @@ struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the next lines. Returns none at the end.
+    /// Reads the next lines. Returns an empty list at the end.
     fn chunk(&mut self, bar: &ProgressBar) -> io::Result<Vec<Text>> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {

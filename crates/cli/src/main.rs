@@ -1,6 +1,6 @@
 //! The program `trunkline`: its arguments, and the dispatch to each verb.
 
-// `println!` panics if the reader goes away, as `head` does.
+// `println!` panics if the reader has gone away, for example after `head` ends.
 #![deny(clippy::print_stdout)]
 
 mod own_words;
@@ -59,8 +59,8 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Messages are allocated in one thread and freed in another; with glibc's allocator that costs a
-/// third of a relay's time. Builds without relays keep glibc's allocator, because it uses less
+/// Messages are allocated in one thread and freed in another, which takes a third of a relay's time
+/// with glibc's allocator. Builds without relays keep glibc's allocator, because it uses less
 /// memory: 37 MB to enqueue a million lines, compared with 105 MB.
 #[cfg(feature = "trunkline-relay")]
 #[global_allocator]
@@ -236,8 +236,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the program in a spawned task. Running it on the thread that blocks on the runtime would
-/// cost twice as much.
+/// Runs the program in a spawned task, because the thread that blocks on the runtime would need
+/// twice as much time.
 fn on_runtime(program: Program) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|cause| Error::new(format!("cannot start threads: {cause}")))?;
@@ -246,13 +246,13 @@ fn on_runtime(program: Program) -> Result<()> {
     ended.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }
 
-/// Runs blocking work on a thread for such work.
+/// Runs blocking work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }
 
-/// Asks for confirmation on a terminal before an action that cannot be undone. Elsewhere `--yes` is
-/// required.
+/// Asks for confirmation on a terminal before an action that cannot be undone. Without a terminal,
+/// `--yes` is required.
 async fn confirm(what: String, yes: bool) -> Result<()> {
     if yes {
         return Ok(());
@@ -264,7 +264,7 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         .hint("with --yes it is done without asking"));
     }
     blocking(move || {
-        let _ = write!(io::stderr(), "{what}? [y/N] "); // an unread question gets no answer
+        let _ = write!(io::stderr(), "{what}? [y/N] "); // if the question cannot be shown, no answer follows
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).map_err(|cause| Error::new(format!("cannot read the answer: {cause}")))?;
         match answer.trim() {

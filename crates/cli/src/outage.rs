@@ -19,7 +19,7 @@ pub struct Outage {
 
 impl Outage {
     /// Records that a statement failed. Returns how long to wait before the next attempt, or the
-    /// error if waiting does not help.
+    /// error if waiting cannot help.
     pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
         let Error::Database(cause) = &error else { return Err(error) };
         if !passes(cause) {
@@ -45,15 +45,15 @@ impl Outage {
     }
 }
 
-/// Returns true if the error is about the server's state, which can change by itself, and not about
-/// the statement.
+/// Returns true if the server's state caused the error, not the statement. The state can change by
+/// itself.
 fn passes(error: &trunkline::Error) -> bool {
     if error.is_outcome_unknown() && error.is_closed() {
         return true;
     }
     match error.sqlstate() {
-        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns,
-        // timeouts, and disks.
+        // These classes cover connections, a standby that is not promoted yet, conflicts,
+        // resources, locks, shutdowns, timeouts, and disks.
         Some(code) => {
             ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
                 || ["25006", "55P03"].contains(&code.code())

@@ -1,5 +1,5 @@
-//! Standard output as the end of a delivery. A message counts as delivered once the reader has
-//! taken it.
+//! Standard output as the end of a delivery. A message counts as delivered once the reader has read
+//! it.
 
 use std::{
     fs::File,
@@ -19,15 +19,15 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Result};
 
-/// The system writes up to this many bytes to a pipe in one piece. So if a write of this size
+/// The system writes at most this many bytes to a pipe as a unit. So if a write of this size
 /// blocks, no part of it has been written.
 const PIECE: usize = 4096;
 /// The usual capacity of a pipe.
 pub const PIPE: u64 = 64 << 10;
-/// The time to wait at the end for a reader that takes nothing.
+/// The time that the program waits at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Lines that are to be written.
+/// Lines to write.
 #[derive(Default)]
 pub struct Chunk {
     bytes: Vec<u8>,
@@ -86,10 +86,10 @@ impl Outlet {
 
     pub fn send(&mut self, chunk: Chunk) {
         self.sent += chunk.bytes.len() as u64;
-        let _ = self.chunks.send(chunk); // `written` reports it if the thread has failed
+        let _ = self.chunks.send(chunk); // if the thread has failed, `written` reports it
     }
 
-    /// Waits until everything that was sent is written, or can no longer be written.
+    /// Waits until everything that was sent is written or cannot be written any more.
     pub async fn written(&mut self) -> Result<()> {
         let sent = self.sent;
         let at = self.progress.wait_for(|at| at.written >= sent || at.ended).await;
@@ -100,7 +100,7 @@ impl Outlet {
         }
     }
 
-    /// Returns the number of bytes that the reader has taken: all written bytes except those still
+    /// Returns the number of bytes that the reader has read: all written bytes except those still
     /// in the pipe.
     pub fn taken(&self) -> u64 {
         let written = self.progress.borrow().written;
@@ -123,20 +123,19 @@ impl Outlet {
         found.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
     }
 
-    /// Stops writing, and gives the reader a moment to take what was written. Returns the number of
-    /// bytes that count as delivered: those that the reader took. If the reader still exists but
-    /// has stopped reading, all written bytes count.
+    /// Stops writing, and gives the reader a moment to read what was written. Returns the number of
+    /// bytes that count as delivered: the bytes that the reader has read. If the reader still
+    /// exists but has stopped reading, all written bytes count.
     pub async fn end(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread if it is waiting for a chunk. A blocked write is not waited for.
+        // Wakes the thread if it is waiting for a chunk. Nothing waits for a blocked write.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
         self.drained().await
     }
 
-    /// Waits until the reader has taken everything, has gone away, or has taken nothing for a
-    /// while.
+    /// Waits until the reader has read everything, has gone away, or has read nothing for a while.
     pub async fn drained(&self) -> u64 {
         let (mut seen, mut since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
         loop {

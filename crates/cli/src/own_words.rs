@@ -1,4 +1,4 @@
-//! Replaces the library's and the server's terms in messages by this program's verbs and options.
+//! Replaces terms of the library and the server in messages by this program's verbs and options.
 
 /// Phrases of the library and the server, and this program's replacements.
 const WORDS: [(&str, &str); 21] = [

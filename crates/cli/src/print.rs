@@ -29,17 +29,17 @@ pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     text(all)
 }
 
-/// Writes the result of a change.
+/// Writes the result of a change. If that fails, the error has the hint of [`after_change`].
 pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// Adds a hint to the error: the change was made, although its result could not be written.
+/// Adds a hint to the error: the change was made, but its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
     written.map_err(|error| error.hint("the change was made; do not repeat the command because of this error"))
 }
 
-/// Writes a line to standard error. A failure to write it is ignored.
+/// Writes a line to standard error, and ignores a failure.
 pub fn note(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
 }

@@ -1,4 +1,4 @@
-//! Shows progress on a terminal, and nothing elsewhere.
+//! Shows progress on a terminal. Shows nothing if the output is not a terminal.
 
 use std::{
     io::{self, IsTerminal},
@@ -30,7 +30,7 @@ pub fn messages(name: &'static str, length: u64) -> ProgressBar {
         .with_prefix(name)
 }
 
-/// Creates a bar for an unknown number of messages. Further counts are shown as the bar's message.
+/// Creates a bar for an unknown number of messages. The bar's message shows further counts.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
         .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))

@@ -140,7 +140,7 @@ mod with_brokers {
         }
     }
 
-    /// Writes lines to standard error from its own thread, because a stuck reader must not block
+    /// Writes lines to standard error from its own thread, because a stuck reader must not delay
     /// the renewal of leases.
     #[derive(Clone)]
     struct ErrorLines(SyncSender<Said>);
@@ -160,7 +160,7 @@ mod with_brokers {
                 for one in said {
                     match one {
                         Said::Line(line) => print::note(line),
-                        Said::End(done) => drop(done.try_send(())), // fails if `end` no longer waits
+                        Said::End(done) => drop(done.try_send(())), // fails if `end` has stopped waiting
                     }
                 }
             });
@@ -171,11 +171,11 @@ mod with_brokers {
             let _ = self.0.try_send(Said::Line(line.to_owned())); // dropped if the reader is stuck
         }
 
-        /// Waits until all lines are written, but gives up if the reader is stuck.
+        /// Waits until all lines are written. Gives up if the reader is stuck.
         fn end(&self) {
             let (done, ended) = sync_channel(1);
             if self.0.try_send(Said::End(done)).is_ok() {
-                let _ = ended.recv_timeout(Duration::from_secs(1)); // ends the wait if the reader is stuck
+                let _ = ended.recv_timeout(Duration::from_secs(1)); // fails if the reader is stuck
             }
         }
     }
@@ -215,7 +215,7 @@ mod with_brokers {
         Error::Database(error)
     }
 
-    /// Runs the relay to its end, and prints its progress.
+    /// Runs the relay until it ends, and prints its progress.
     async fn until(
         progress: Arc<Progress>,
         json: bool,

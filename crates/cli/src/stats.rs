@@ -50,20 +50,20 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::text(table.to_string())
 }
 
-/// The counts of one queue, or of its part on one shard.
+/// The counts of a queue, or of the queue's part on one shard.
 struct QueueCounts {
     queue: String,
     shard: Option<shards::Id>,
     stats: Stats,
 }
 
-/// The number of queues that one statement counts. It locks eight tables and indexes per queue, and
-/// the server's table of locks has 64 entries for each connection.
+/// The number of queues that one statement counts. The statement locks eight tables and indexes per
+/// queue, and the server's table of locks has 64 entries per connection.
 const PAGE: usize = 32;
 
 async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     let known: BTreeSet<String> = match names.len() {
-        1 => BTreeSet::new(), // it is counted alone
+        1 => BTreeSet::new(), // a single queue is counted without a list
         _ => db.list_queues().await?.into_iter().map(|queue| queue.name).collect(),
     };
     if names.is_empty() {
@@ -71,8 +71,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     }
     let mut found = Vec::with_capacity(names.len());
     for page in names.chunks(PAGE) {
-        // A queue that the role may not read fails its whole page. Asked for alone, it fails with
-        // its own error.
+        // A queue that the role may not read makes the statement for its whole page fail. Counted
+        // alone, the queue fails with its own error.
         let counted = match page.iter().all(|name| known.contains(name)) {
             true => of_page(page, db).await.ok(),
             false => None,
@@ -99,7 +99,7 @@ async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<QueueCounts>
     let counts = page.iter().map(|name| count.replace("{name}", name));
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
     let mut lines: Vec<QueueCounts> = db.run_in_catalog(&counts, ()).await?.into_iter().map(line).collect();
-    // Several processes of the server may count, so the rows come in any order.
+    // Several processes of the server may count in parallel, so the order of the rows is undefined.
     let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
     Ok(page.iter().filter_map(next).collect())
 }
@@ -114,7 +114,7 @@ fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, 
     QueueCounts { queue, shard: None, stats }
 }
 
-/// Returns for each queue the sum, then its parts. A shard that does not answer is reported on
+/// Returns the sum and then the parts of each queue. A shard that does not answer is reported on
 /// standard error and left out of the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
     for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first signal asks for an orderly end, the second ends the
-//! program.
+//! SIGINT, SIGTERM and SIGHUP: the first signal requests an orderly end, and the second signal ends
+//! the program.
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -8,17 +8,17 @@ use tokio::{
 
 use crate::error::{Error, Result};
 
-/// Knows whether a signal has asked the program to stop.
+/// Reports whether a signal has asked the program to stop.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Starts to watch for signals.
+    /// Starts watching for signals.
     pub fn on_signals() -> Result<Self> {
         Self::on_signals_and_then(|| ())
     }
 
-    /// Starts to watch for signals. The second signal runs `last`, then ends the program.
+    /// Starts watching for signals. The second signal runs `last`, then ends the program.
     pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -36,13 +36,13 @@ impl Stop {
     /// Waits until a signal asks the program to stop.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
-            std::future::pending::<()>().await; // signals are no longer watched, so none will arrive
+            std::future::pending::<()>().await; // the task that watches for signals has ended
         }
     }
 }
 
-/// Returns true if SIGHUP is ignored, or if the system does not report it. SIGHUP then keeps its
-/// current action.
+/// Returns true if SIGHUP is ignored, or if the system does not report whether it is. SIGHUP then
+/// keeps its current action.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! Payloads as the program reads and writes them: raw bytes for `bytea`, otherwise Postgres' text
-//! form.
+//! Payloads as the program reads and writes them: raw bytes for `bytea`, and Postgres' text form
+//! for all other types.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
@@ -10,7 +10,7 @@ use crate::{clean::clean, float};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
-/// A payload in its text form. [`accepts`] lists the types that can be converted.
+/// A payload in its text form. [`accepts`] returns true for the types that can be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(pub Vec<u8>);
 

@@ -9,14 +9,14 @@ pub fn rfc3339(time: SystemTime) -> String {
     to_digits(time, 3)
 }
 
-/// Formats a time as RFC 3339 in UTC, to the microsecond, for programs. Postgres stores no more
-/// digits.
+/// Formats a time as RFC 3339 in UTC, for programs, to the microsecond, which is Postgres'
+/// precision.
 pub fn exact(time: SystemTime) -> String {
     to_digits(time, 6)
 }
 
-/// Formats a time. A time before the year -9999 or after 9999 cannot be formatted, so the nearest
-/// possible time is used.
+/// Formats a time. A time outside the years -9999 to 9999 is replaced by the nearest time that can
+/// be formatted.
 fn to_digits(time: SystemTime, digits: usize) -> String {
     let last = if time < UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.digits$}", Timestamp::try_from(time).unwrap_or(last))
@@ -42,7 +42,7 @@ pub fn age(age: Duration) -> String {
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// Parses a number of seconds, or numbers with units. Accepts fractions, and durations from zero to
-/// a year.
+/// one year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "seconds", 1.0)
 }
@@ -85,7 +85,7 @@ pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String>
         total += number * seconds;
         rest = after.trim_start();
     }
-    // The range does not contain NaN either.
+    // This check also refuses NaN.
     if !(0.0..=YEAR.as_secs_f64()).contains(&total) {
         return Err("between 0 and 365 days are possible".to_owned());
     }

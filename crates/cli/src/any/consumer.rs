@@ -1,4 +1,4 @@
-//! A consumer of one server or of several.
+//! A consumer of a queue on one server or on several.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub enum AnyConsumer<T> {
 }
 
 impl<T: Payload> AnyConsumer<T> {
-    /// Waits until something is due.
+    /// Waits until a message is due.
     pub async fn ready(&mut self) -> trunkline::Result<()> {
         match self {
             Self::One(consumer) => consumer.ready().await,
@@ -51,8 +51,8 @@ impl<T: Payload> AnyConsumer<T> {
     }
 }
 
-/// Returns a request that does not wait. It goes through the consumer, which then knows whether
-/// messages come without a pause, and stops listening if they do.
+/// Returns a request that does not wait. The consumer therefore notices when messages arrive
+/// without a pause, and then stops listening for notifications.
 fn now(n: usize) -> Dequeue {
     Dequeue::up_to(n).within(Duration::ZERO)
 }

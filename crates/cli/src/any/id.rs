@@ -7,7 +7,7 @@ use trunkline::{Lease, shards};
 
 use crate::error::{Error, Result};
 
-/// The id of a message, with its shard if there are several servers.
+/// A message's id, with its shard if there are several servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
     pub shard: Option<shards::Id>,

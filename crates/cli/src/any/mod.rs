@@ -22,7 +22,7 @@ pub enum AnyQueue<T> {
     Sharded(shards::Queue<T>),
 }
 
-/// A message's data together with the message's id.
+/// A value together with the message's id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -165,7 +165,7 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
-    /// Returns the first messages of all servers, by their due times.
+    /// Returns the first messages of all servers, ordered by due time.
     pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
         Ok(match self {
             Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),

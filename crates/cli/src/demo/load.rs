@@ -1,4 +1,4 @@
-//! The load: callers that wait for each message to be stored, and consumers that lease and
+//! The load: callers that wait until each message is stored, and consumers that lease and
 //! acknowledge.
 
 use std::{
@@ -22,13 +22,12 @@ use crate::{
     progress,
 };
 
-/// The number of concurrent consumers. While one waits for the server, the other processes its
-/// messages.
+/// The number of concurrent consumers. While a consumer waits for the server, the other consumer
+/// processes its messages.
 const CONSUMERS: usize = 2;
 /// The maximum number of messages that a consumer leases at a time.
 const LEASED: usize = 8192;
-/// The time without an arrival after which messages that are missing from an empty queue count as
-/// lost.
+/// The time without an arrival after which messages count as lost if the queue is empty.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Load {
@@ -44,7 +43,7 @@ pub struct Load {
     done: watch::Sender<bool>,
 }
 
-/// The times that the callers and the consumers took.
+/// The time that the callers took, and the time that the consumers took.
 pub struct Took {
     pub enqueue: Duration,
     pub end_to_end: Duration,
@@ -66,7 +65,7 @@ impl Load {
         })
     }
 
-    /// Enqueues and consumes everything. Returns early with the first error of either side.
+    /// Enqueues and consumes all messages. Returns early with the first error of either side.
     pub async fn run(self: &Arc<Self>, callers: u64) -> Result<Took> {
         let mut consumers: JoinSet<Result<Duration>> =
             (0..CONSUMERS).map(|_| self.clone().consume()).collect::<JoinSet<_>>();
@@ -84,7 +83,8 @@ impl Load {
         Ok(Took { enqueue, end_to_end })
     }
 
-    /// Returns the number of messages in the queue: 0 once all received messages are acknowledged.
+    /// Returns the number of messages in the queue, which is 0 once all received messages are
+    /// acknowledged.
     pub async fn left(&self) -> Result<u64> {
         Ok(self.queue.stats().await?.messages)
     }
@@ -121,7 +121,7 @@ impl Load {
         loop {
             let messages = tokio::select! {
                 messages = consumer.lease(LEASED) => messages?,
-                _ = done.wait_for(|done| *done) => break, // all have arrived, or the rest never will
+                _ = done.wait_for(|done| *done) => break, // all messages have arrived, or the rest never will
             };
             let now = self.micros();
             self.tally.count(messages.iter().map(|message| message.payload.number));

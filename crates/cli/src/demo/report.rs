@@ -17,8 +17,9 @@ pub struct Report {
     payload: u64,
     enqueue_per_s: u64,
     end_to_end_per_s: u64,
-    /// The 50th and 99th percentiles in microseconds.
+    /// The 50th and 99th percentiles of an enqueue, in microseconds.
     enqueue: [u64; 2],
+    /// The 50th and 99th percentiles from enqueue to arrival, in microseconds.
     end_to_end: [u64; 2],
     lost: u64,
     duplicated: u64,

@@ -1,4 +1,4 @@
-//! Counts received messages by their numbers, and records durations. No message takes a lock.
+//! Counts received messages by their numbers, and records durations, without a lock per message.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -12,7 +12,7 @@ use crate::{
     print::thousands,
 };
 
-/// One bit per message.
+/// The numbers of the received messages, as one bit per message.
 pub struct Tally {
     seen: Vec<AtomicU64>,
     messages: u64,
@@ -45,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// Counts messages that were received in one batch.
+    /// Counts the messages of one batch.
     pub fn count(&self, numbers: impl Iterator<Item = u64>) {
         let (mut distinct, mut duplicated, mut unknown) = (0, 0, 0);
         for number in numbers {
@@ -103,7 +103,7 @@ impl Tally {
 /// The number of samples that a task collects before it takes the lock.
 const GATHERED: usize = 512;
 
-/// Durations in microseconds.
+/// A histogram of durations in microseconds.
 pub struct Durations(Mutex<Histogram<u64>>);
 
 impl Durations {
@@ -123,7 +123,7 @@ impl Durations {
     }
 }
 
-/// The samples of one task.
+/// Collects the samples of one task.
 pub struct Recorder<'a> {
     durations: &'a Durations,
     gathered: Vec<u32>,

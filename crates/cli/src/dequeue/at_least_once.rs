@@ -1,19 +1,20 @@
-//! At least once: a message is leased, written, and acknowledged once it is delivered.
+//! At least once: a message is leased, written, and acknowledged after its delivery.
 
 use std::time::Duration;
 
 use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
 use crate::error::Result;
 
-/// The time that the last acknowledgements wait for a database that is away.
+/// The time that the last acknowledgements wait for an unavailable database.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Delivery {
-    /// Leases, prints and acknowledges messages until there are enough.
+    /// Leases, prints and acknowledges messages until the requested number is reached.
     pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
-        // In any case, delivered messages are acknowledged, and all others are given back.
+        // Even after an error, delivered messages are acknowledged, and all other messages are
+        // given back.
         let delivered = self.outlet.end().await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
@@ -31,15 +32,15 @@ impl Delivery {
         Ok(())
     }
 
-    /// Returns true if it is to be called again. It may be called again after an error, too: leases
-    /// are kept until they are settled.
+    /// Returns true if the caller should continue. The caller may also continue after an error,
+    /// because leases are kept until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
-            held.acknowledge(&self.queue, self.outlet.taken()).await?; // leases that the outage interrupted
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // settles leases that the outage interrupted
         }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
-        // Leasing is not cancelled half way, because the server's answer lists the leases to
-        // settle.
+        // A signal does not cancel a lease in progress, because only the server's answer lists the
+        // leases to settle.
         let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n));
         let Some(messages) = leasing.await else { return Ok(false) };
         let messages = messages?;
@@ -65,11 +66,11 @@ impl Delivery {
     }
 
     /// Waits until the chunk is written or cannot be written, or until a signal arrives. Extends
-    /// the leases in the meantime.
+    /// the leases while it waits.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
         let lease = self.queue.description().lease;
         let mut soon = tokio::time::interval(lease / 3);
-        soon.tick().await; // the first tick comes at once
+        soon.tick().await; // the first tick is immediate
         loop {
             tokio::select! {
                 written = self.outlet.written() => return written,
@@ -82,7 +83,7 @@ impl Delivery {
         }
     }
 
-    /// Ends all leases. If the database is away, waits for it up to [`PATIENCE`].
+    /// Ends all leases. If the database is unavailable, waits for it up to [`PATIENCE`].
     async fn settle(&mut self, held: &mut Held, delivered: u64) -> Result<()> {
         loop {
             let settled = match held.acknowledge(&self.queue, delivered).await {

@@ -1,4 +1,4 @@
-//! At most once: messages are taken no faster than they can be written.
+//! At most once: messages are taken no faster than the program can write them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Delivery {
-    /// Prints messages, and takes only as many at a time as can be written without blocking.
+    /// Takes and prints messages, only as many at a time as can be written without blocking.
     pub async fn at_most_once(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
@@ -22,7 +22,8 @@ impl Delivery {
             }
             let room = self.outlet.room().min(CHUNK);
             if room < CHUNK.min(PIPE) / 2 {
-                // The reader is slow, and messages taken now would have to wait in this program.
+                // The reader is slow, and messages that are taken now would have to wait in this
+                // program.
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(2)) => continue,
                     () = self.stop.asked() => break,
@@ -38,7 +39,7 @@ impl Delivery {
                 }
             };
             if messages.is_empty() {
-                continue; // something may be due by now
+                continue; // a message may be due by now
             }
             self.was_ready = false;
             self.left -= messages.len() as u64;
@@ -63,8 +64,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Takes messages, or waits until some are due. Returns `None` if there is nothing left to wait
-    /// for.
+    /// Takes messages, or waits until some are due. Returns `None` if the program should not wait
+    /// any longer.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
         let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));
         let Some(messages) = taking.await else { return Ok(None) };

@@ -4,7 +4,7 @@ use super::{Delivery, gone};
 use crate::error::{Error, Result};
 
 impl Delivery {
-    /// Prints each message as soon as it arrives. A message that has arrived and cannot be written
+    /// Prints each message as soon as it arrives. A message that has arrived but cannot be written
     /// is lost.
     pub async fn direct(mut self) -> Result<()> {
         while self.left > 0 {

@@ -17,9 +17,9 @@ use crate::{
 /// The lease of a message that was sent to the writing thread.
 struct Sent {
     lent: Lent,
-    /// The position in the output at which the message ends, counted in bytes.
+    /// The number of bytes in the output up to the end of the message.
     end: u64,
-    /// True if the connection broke before the server answered an acknowledgement.
+    /// True if the connection broke before the server answered the acknowledgement.
     unanswered: bool,
 }
 
@@ -62,7 +62,7 @@ impl Held {
 
     pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {
         match queue.end(self.all(), End::Release).await {
-            Err(error) if error.is_lease_lost() => {} // they have been given back already
+            Err(error) if error.is_lease_lost() => {} // the messages are no longer leased here
             outcome => outcome?,
         }
         self.leases.clear();

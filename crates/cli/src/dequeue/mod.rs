@@ -124,7 +124,7 @@ enum Format {
 struct Delivery {
     queue: AnyQueue<Text>,
     consumer: AnyConsumer<Text>,
-    /// The number of messages that are still wanted.
+    /// The number of messages that the user still wants.
     left: u64,
     follow: bool,
     archive: bool,
@@ -133,19 +133,19 @@ struct Delivery {
     outlet: Outlet,
     outage: Outage,
     stop: Stop,
-    /// True if something was due at the end of the last wait, and no message has been found since.
+    /// True if a message was due at the end of the last wait, and none has been found since.
     was_ready: bool,
 }
 
 impl Delivery {
-    /// Waits a moment if the program follows the queue and the database may come back. Otherwise
+    /// Waits briefly if the program follows the queue and the database may recover. Otherwise
     /// returns the error.
     async fn wait_for_database(&mut self, error: Error) -> Result<()> {
         if !self.follow {
             return Err(error);
         }
         if self.outlet.is_closed() {
-            return Err(Error::OutputClosed); // there is nothing to wait for
+            return Err(Error::OutputClosed); // without a reader, the program does not wait for the database
         }
         let pause = self.outage.pause(error)?;
         tokio::select! {
@@ -169,10 +169,11 @@ impl Delivery {
         chunk
     }
 
-    /// Waits until something is due, a signal arrives, or the reader goes away.
+    /// Waits until a message is due, a signal arrives, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.was_ready, true) {
-            // Another consumer holds the due messages. This limits how often the server is queried.
+            // Another consumer holds the due messages. The pause limits how often the server is
+            // queried.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         tokio::select! {
@@ -190,8 +191,8 @@ async fn gone(outlet: &Outlet) {
     }
 }
 
-/// Returns a dequeue's result. Returns `None` if a signal came and the server did not answer soon
-/// after: the database is then considered away.
+/// Returns a dequeue's result, or `None` if a signal arrived and the server did not answer soon
+/// after it. The database then counts as unavailable.
 async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
     tokio::select! {
         answer = dequeue => Some(answer),

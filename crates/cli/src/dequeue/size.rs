@@ -1,12 +1,12 @@
-//! Estimates how many messages to dequeue at a time from the sizes of the last ones.
+//! Estimates how many messages to dequeue at a time, from the sizes of the last messages.
 
-/// The number of bytes to aim for in one dequeue.
+/// The target size of one dequeue, in bytes.
 pub const CHUNK: u64 = 512 << 10;
 
 /// An estimate of the size of messages.
 pub struct Size {
     average: u64,
-    /// The limit grows slowly, because the next messages may be larger.
+    /// The maximum of the next estimate. It grows slowly, because the next messages may be larger.
     limit: u64,
 }
 

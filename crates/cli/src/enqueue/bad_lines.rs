@@ -15,7 +15,7 @@ use crate::{
     text::Text,
 };
 
-/// The number of bad lines that are reported individually. Further ones are only counted.
+/// The number of bad lines that are reported individually. Further bad lines are only counted.
 const SAID: u64 = 10;
 
 /// The treatment of bad lines that the user chose.
@@ -102,7 +102,7 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
-        // Each bad line would be read again, endlessly.
+        // The program would read each bad line again, endlessly.
         return Err(Error::usage("bad lines cannot be written to the file that is read").hint("name another file"));
     }
     Ok(file)

@@ -1,4 +1,4 @@
-//! Messages as described by arguments and lines.
+//! Messages, as arguments and lines describe them.
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ pub enum Due {
     At(SystemTime),
 }
 
-/// A message that is to be enqueued.
+/// A message to enqueue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     payload: Cow<'a, Text>,
@@ -72,7 +72,7 @@ pub struct Usual {
     pub columns: Metadata,
 }
 
-/// The form of a line.
+/// The format of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     /// The line is the payload.
@@ -124,7 +124,7 @@ impl Usual {
     }
 }
 
-/// The fields of a line, not yet parsed. If a name occurs twice, the last value counts, as in
+/// The fields of a line, not yet parsed. If a name occurs twice, the last value counts, as for
 /// `jsonb`.
 struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 

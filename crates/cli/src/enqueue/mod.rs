@@ -28,8 +28,8 @@ use crate::{
     time,
 };
 
-/// The maximum length of a line of JSON. In it, each byte of a payload and its metadata can be an
-/// escape of six bytes.
+/// The maximum length of a line of JSON. Each byte of a payload and its metadata can occupy six
+/// bytes as an escape.
 const LONGEST_OBJECT: usize = 6 * (MAX_PAYLOAD + MAX_METADATA) + 4096;
 
 /// The arguments of `trunkline enqueue`.
@@ -221,7 +221,7 @@ async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     Ok(())
 }
 
-/// The state of a load of lines into a queue.
+/// The progress of loading lines into a queue.
 struct LineLoad<'a> {
     queue: &'a AnyQueue<Text>,
     form: Form,
@@ -253,8 +253,8 @@ impl LineLoad<'_> {
         Ok(())
     }
 
-    /// Enqueues messages. If some are refused, halves the list to find out which, because neither
-    /// the library nor the server reports that.
+    /// Enqueues messages. If some messages are refused, halves the list to find them, because
+    /// neither the library nor the server identifies them.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
         let mut parts = vec![all];
         while let Some(part) = parts.pop() {
@@ -285,7 +285,7 @@ impl LineLoad<'_> {
         Ok(())
     }
 
-    /// Adds to an error what happened to the preceding lines.
+    /// Adds the fate of the preceding lines to an error.
     fn ended_by(&self, error: &Error) -> Error {
         let before = format!("the {} lines before are enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();

@@ -112,7 +112,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             Ok(())
         }
-        // No server can enforce a limit over all servers.
+        // No server can enforce a limit for all servers together.
         Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
         Verb::List { json } => {
             let mut all = Vec::new();
@@ -120,7 +120,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
                 let queues = db.list_queues().await.map_err(|error| Error::from(error).at(&place))?;
                 all.extend(queues.into_iter().map(|queue| (place.clone(), queue)));
             }
-            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // stable, so servers stay in order
+            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // the sort is stable, so servers stay in order
             page::list(&all, json)
         }
         Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,

@@ -1,4 +1,4 @@
-//! Descriptions of queues: a line per queue, or a page about one.
+//! Descriptions of queues: one line per queue, or a page about one queue.
 
 use serde_json::{Value, json};
 use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
@@ -42,7 +42,7 @@ pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     print::text(table.to_string())
 }
 
-/// Prints the page of a queue, for each server.
+/// Prints the page of a queue, once for each server.
 pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()> {
     let mut pages = Vec::new();
     for (place, db) in dbs {
@@ -55,7 +55,7 @@ pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()>
     print::text(texts.join("\n"))
 }
 
-/// The page of a queue. A part is `None` if the role may not see it.
+/// The page of a queue. A field is `None` if the role may not see it.
 struct Page {
     queue: Description,
     stats: Option<Stats>,
@@ -145,7 +145,7 @@ fn unseen() -> String {
     "(this role may not see them)".to_owned()
 }
 
-/// Turns a refusal for lack of rights into `None`.
+/// Turns an error about missing rights into `None`.
 fn visible<T>(asked: trunkline::Result<T>) -> Result<Option<T>> {
     match asked {
         Err(error) if error.sqlstate().is_some_and(|state| state.code() == "42501") => Ok(None),
@@ -188,8 +188,8 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
     format!("{role} ({kind}{})", if *all { " of all queues" } else { "" })
 }
 
-/// Returns the total size of a queue's tables in bytes, including their indexes. Every name is
-/// qualified, and no operator is used.
+/// Returns the sizes of a queue's tables in bytes, including their indexes. The statement qualifies
+/// every name and uses no operator.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");

@@ -59,7 +59,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         Some(key) => schedule.key(key),
         None => schedule,
     };
-    schedule.next_after(SystemTime::now())?; // fails before anything is opened if the schedule is wrong
+    schedule.next_after(SystemTime::now())?; // refuses a wrong schedule before anything is opened
     let queue = database.queue_of_one(&args.queue).await?;
     for payload in input::arguments(vec![args.payload]).await? {
         queue.schedule(&schedule, &payload).await?;

@@ -15,14 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 
-/// The shell's exit codes for a command that cannot be executed, and for one that is not found.
+/// The shell's exit codes: the first for a command that cannot be executed, the second for a
+/// command that is not found.
 const CODES: [i32; 2] = [126, 127];
 
 /// Detects that the command is missing.
 ///
-/// The shell reports it by an exit code, but a script may exit with the same code. The code is
-/// trusted until a command of this program has ended in another way. From then on it is trusted
-/// only if the first word of the command line is missing, too.
+/// The shell reports a missing command by an exit code, but a script may exit with the same code.
+/// The program trusts the code until a command has ended in another way. From then on, it trusts
+/// the code only if the first word of the command line is missing, too.
 #[derive(Debug)]
 pub struct Absent {
     exec: String,
@@ -45,12 +46,12 @@ impl Absent {
         })
     }
 
-    /// Notes that a command ran.
+    /// Records that a command ran.
     pub fn saw(&self) {
         self.seen.store(true, Relaxed);
     }
 
-    /// Returns true if an exit status shows that the command is missing.
+    /// Returns true if an exit status indicates that the command is missing.
     pub async fn is_said_by(&self, status: ExitStatus) -> bool {
         if !status.code().is_some_and(|code| CODES.contains(&code)) {
             self.saw();
@@ -88,8 +89,8 @@ impl Absent {
     }
 }
 
-/// Returns true if the failure to start a command may pass, for example once there is more memory
-/// or there are fewer processes.
+/// Returns true if a command that failed to start may start later, for example when there is more
+/// memory or there are fewer processes.
 pub fn may_pass(cause: &io::Error) -> bool {
     use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
     ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())
@@ -114,7 +115,7 @@ fn first_word(exec: &str) -> Option<&str> {
     None
 }
 
-/// Returns the reason why a command is missing, if it is.
+/// Returns the reason why a command is missing, or `None` if it exists.
 fn look(word: &str) -> Option<String> {
     if word.contains('/') {
         return match fs::metadata(word) {

@@ -1,4 +1,4 @@
-//! Counts of the work, shown on a terminal.
+//! Counts of commands, shown on a terminal.
 
 use std::{
     convert::Infallible,
@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 
 use crate::progress;
 
-/// Counts of commands. The worker itself counts the outcomes of the messages.
+/// The counts of commands. The worker itself counts the outcomes of the messages.
 #[derive(Debug)]
 pub struct Counts {
     bar: ProgressBar,
@@ -60,7 +60,7 @@ impl Counts {
         self.started.load(Relaxed).saturating_sub(ended)
     }
 
-    /// Writes to the terminal, above the progress bar.
+    /// Calls `write` so that its output is above the progress bar.
     pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::counts::Counts;
 use crate::{any::AnyQueue, text::Text};
 
-/// The pause between two queries. Each query scans the queue's rows, so none is made while there is
-/// work.
+/// The pause between two queries. Each query scans the queue's rows, so the program sends none
+/// while it has work.
 const PAUSE: Duration = Duration::from_millis(50);
 /// After this number of queries without a due message or a new command, the remaining leases belong
 /// to other workers.
 const LOOKS: u32 = 20;
 
-/// Waits until the queue is drained, even if the database goes away in the meantime.
+/// Waits until the queue is drained, even if the database is unavailable for some time.
 pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
     let mut quiet = 0;
     while quiet < LOOKS {
@@ -24,7 +24,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
             continue;
         }
         match queue.stats().await {
-            // Messages that are leased but not started yet count as leased.
+            // A message that is leased but not started yet is in `leased`.
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
             _ => quiet = 0,
         }

@@ -1,4 +1,4 @@
-//! Waits for a command's end, or enforces it.
+//! Waits until a command ends, or ends it.
 
 use std::{future::pending, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
@@ -10,7 +10,7 @@ use super::group::Group;
 
 /// The time between SIGTERM and SIGKILL.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The time for which processes that a command left behind may still print.
+/// The time for which processes that a command left behind may still write output.
 pub const LEFTOVERS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Waits for a command's end. Stops the command at its time limit, or if it is given up.
+    /// Waits until a command ends. Ends the command at its time limit, or if it is given up.
     pub async fn of(
         child: &mut Child,
         group: &Group,
@@ -46,7 +46,7 @@ impl Ending {
         };
         group.signal(Signal::TERM);
         let all_gone = async {
-            let _ = child.wait().await; // its status no longer matters
+            let _ = child.wait().await; // the exit status no longer matters
             while !group.is_gone() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -1,5 +1,4 @@
-//! The process groups of the commands. They are signalled as a whole, and none outlives the
-//! program.
+//! The commands' process groups. Signals go to a whole group, and no group outlives the program.
 
 use std::{
     collections::BTreeSet,
@@ -17,15 +16,15 @@ use crate::error::{Error, Result};
 
 static RUNNING: Mutex<RunningGroups> = Mutex::new(RunningGroups { ids: BTreeSet::new(), guard: None });
 
-/// The running groups, and the input of the guard: the process that kills the groups if this
-/// program is killed.
+/// The running groups, and the input of the guard. The guard is a process that kills the groups if
+/// this program is killed.
 struct RunningGroups {
     ids: BTreeSet<i32>,
     guard: Option<ChildStdin>,
 }
 
 impl RunningGroups {
-    /// Notifies the guard. Commands run even if the guard is gone.
+    /// Notifies the guard. Commands run even if the guard has ended.
     fn note(&mut self, sign: char, id: i32) {
         let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
     }
@@ -35,15 +34,15 @@ fn running() -> MutexGuard<'static, RunningGroups> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a process that kills the groups if this program ends without doing so. It works on every
-/// Unix, and also reaches processes that a command has started. Linux can send a signal at a
-/// parent's death, but that signal does not reach them.
+/// Starts a process that kills the groups if this program ends without doing so. The process works
+/// on every Unix, and also kills processes that a command has started. Linux can send a signal at a
+/// parent's death, but that signal does not reach such processes.
 pub fn guard() -> Result<()> {
     let mut guard = std::process::Command::new("sh");
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
     guard.env_remove("DATABASE_URL").env_remove("PGPASSWORD").current_dir("/");
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Signals from a terminal are meant for the program, which stops its commands gracefully.
+    // Terminal signals are meant for the program, which stops its commands gracefully.
     let started = guard.process_group(0).spawn();
     let started = started.map_err(|cause| Error::new(format!("cannot start sh: {cause}")))?;
     running().guard = started.stdin;
@@ -55,9 +54,9 @@ pub fn guard() -> Result<()> {
 pub struct Group(Pid);
 
 impl Group {
-    /// Starts a command in a group of its own.
+    /// Starts a command in its own process group.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
-        let mut running = running(); // so that `kill_all` misses no command
+        let mut running = running(); // locked, so that `kill_all` misses no command
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
@@ -94,7 +93,7 @@ pub fn with_ids<R>(act: impl FnOnce(&BTreeSet<i32>) -> R) -> R {
 pub fn kill_all() {
     let running = running();
     for id in running.ids.iter().copied().filter_map(Pid::from_raw) {
-        let _ = kill_process_group(id, Signal::KILL); // as above
+        let _ = kill_process_group(id, Signal::KILL); // the group may be empty already
     }
     mem::forget(running);
 }

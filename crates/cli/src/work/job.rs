@@ -1,4 +1,4 @@
-//! A command that is run for a message. Its steps: start, feed, read, end, judge.
+//! A command that runs for one message. The steps are: start, feed, read, end, judge.
 
 use std::{
     io,
@@ -28,32 +28,31 @@ use super::{
 };
 use crate::{any::Id, stop::Stop, text::Text, time};
 
-/// The exit code by which a command reports that its message must not be tried again.
+/// The exit code by which a command requests that its message is not tried again.
 const DEAD: i32 = 100;
-/// The time that a signal that ended a command may take to reach this program.
+/// The time within which a signal that ended a command must also reach this program.
 const SIGNALLED: Duration = Duration::from_millis(500);
 /// The pause before a command that could not be started is tried again.
 const BREATH: Duration = Duration::from_secs(1);
-/// The first pause before another attempt to give a message back. Each further pause is twice as
-/// long.
+/// The pause before the second attempt to give a message back. Each further pause is twice as long.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Runs the command after a first line of input. The program sends that line once its guard knows
-/// the process group. If the program is killed earlier, the command never starts.
+/// Runs the command after reading a first line of input. The program sends that line once the guard
+/// has recorded the process group. If the program is killed earlier, the command never starts.
 const GATE: &str = "read -r _ && exec sh -c \"$0\"";
 
 /// The command for each message, and its options.
 pub struct Job {
     pub exec: String,
     pub queue: String,
-    /// True if payloads are bytes, to which no line break is added.
+    /// True if payloads are bytes, which get no line break.
     pub raw: bool,
     pub timeout: Option<Duration>,
     /// True if the command may see the credentials of the database.
     pub pass_credentials: bool,
     pub output: Output,
     pub counts: Arc<Counts>,
-    /// Cancelled when the program no longer waits for commands.
+    /// Cancelled when the program stops waiting for commands.
     pub give_up: CancellationToken,
     pub stop: Stop,
     pub absent: Arc<Absent>,
@@ -86,7 +85,7 @@ impl Job {
         let ending = Ending::of(&mut child, &group, self.timeout, [&attempt.lost(), &self.give_up]).await?;
         feeding.iter().for_each(tokio::task::JoinHandle::abort); // the command has ended and reads no more
         let heard = async { while listening.join_next().await.is_some() {} };
-        let _ = timeout(LEFTOVERS, heard).await; // a process that holds the pipe open longer is killed
+        let _ = timeout(LEFTOVERS, heard).await; // a process that keeps the pipe open longer is killed
         drop(group);
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
         self.judge(id, tried, ending, &last_lines, &attempt).await
@@ -97,7 +96,8 @@ impl Job {
         command.args(["-c", GATE, &self.exec]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !self.pass_credentials {
-            // If a command prints its environment, the credentials would end up in a dead letter.
+            // A command that prints its environment would otherwise put the credentials into a dead
+            // letter.
             command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
         }
         command.envs(self.environment(id, message)).kill_on_drop(true);
@@ -112,7 +112,7 @@ impl Job {
             ("TRUNKLINE_ATTEMPT", message.attempts().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
-        // Programs look for these names, which OpenTelemetry proposes for environment variables.
+        // Programs look for these environment variables, which OpenTelemetry proposes.
         let trace = [("TRACEPARENT", "traceparent"), ("TRACESTATE", "tracestate")];
         all.extend(trace.into_iter().filter_map(|(name, key)| Some((name, message.metadata.get(key)?.to_owned()))));
         all
@@ -156,30 +156,30 @@ impl Job {
         Err(failure)
     }
 
-    /// Returns true if the signal that ended a command came to this program, too. Service managers
+    /// Returns true if the signal that ended a command also reached this program. Service managers
     /// signal all processes of a service.
     async fn is_stopped_with(&self, status: ExitStatus) -> bool {
         let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
-        // A shell that waits for a command exits with 128 and its signal.
+        // A shell that waits for a command exits with 128 plus the number of its signal.
         let signal = status.signal().or_else(|| status.code().map(|code| code - 128));
         let mut stop = self.stop.clone();
         signal.is_some_and(|signal| ends.contains(&signal)) && timeout(SIGNALLED, stop.asked()).await.is_ok()
     }
 
-    /// Gives the message back. A command that never started is not an attempt.
+    /// Gives the message back. A command that never started does not count as an attempt.
     async fn not_started(&self, id: Id, cause: &io::Error, attempt: &Attempt<Text>) -> Result<(), Failure> {
         if absent::may_pass(cause) {
             let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
             self.output.say(Stream::Err, line).await;
-            let _ = timeout(BREATH, self.give_up.cancelled()).await; // both outcomes are fine
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // an ending program does not wait
         } else {
             self.absent.note(format!("cannot start sh: {cause}"));
         }
         self.give_back(attempt).await
     }
 
-    /// Gives the message back without counting an attempt. Tries again if the database is briefly
-    /// away.
+    /// Gives the message back without counting an attempt. Tries again if the database is
+    /// unavailable.
     async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let mut pause = SOON;
         loop {
@@ -193,8 +193,7 @@ impl Job {
     }
 }
 
-/// Opens a command's gate and writes its input. A command may leave its input unread, or read only
-/// a part.
+/// Opens a command's gate and writes its input. A command may read only a part of its input.
 async fn feed(mut to: ChildStdin, Text(mut payload): Text, raw: bool) {
     payload.insert(0, b'\n');
     if !raw {

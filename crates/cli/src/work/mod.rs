@@ -182,8 +182,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
-    // Normally the commands end and their messages are given back before this limit. The limit is
-    // for anything that hangs.
+    // Normally the commands end and their messages are given back before this limit. The limit ends
+    // the program if a step hangs.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {

@@ -17,13 +17,13 @@ pub async fn reap() -> Infallible {
     }
     loop {
         tokio::time::sleep(PAUSE).await;
-        // The ends of the commands themselves are awaited elsewhere.
+        // The commands themselves are waited for elsewhere.
         group::with_ids(|commands| ended(commands).into_iter().for_each(take));
     }
 }
 
 fn take(id: Pid) {
-    let _ = waitpid(Some(id), WaitOptions::NOHANG); // another part of the program may have been faster
+    let _ = waitpid(Some(id), WaitOptions::NOHANG); // another part of the program may have reaped it first
 }
 
 /// Returns the children of this process that have ended, except `but`.
@@ -37,8 +37,8 @@ fn ended(but: &BTreeSet<i32>) -> Vec<Pid> {
     ended.filter_map(Pid::from_raw).collect()
 }
 
-/// Returns true if a line of `/proc/ID/stat` is that of a zombie of `parent`: `ID (NAME) STATE
-/// PARENT …`. The name may have any characters.
+/// Returns true if a line of `/proc/ID/stat` describes a zombie of `parent`:
+/// `ID (NAME) STATE PARENT …`. The name may contain any characters.
 fn is_zombie_of(stat: &str, parent: &str) -> bool {
     let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     words.next() == Some("Z") && words.next() == Some(parent)

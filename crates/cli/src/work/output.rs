@@ -1,5 +1,5 @@
-//! Writes the output of commands line by line from one thread. So no line is torn, and no slow
-//! reader blocks the renewal of leases.
+//! Writes the commands' output line by line from one thread. So lines stay whole, and a slow reader
+//! does not block the renewal of leases.
 
 use std::{
     io::{self, Write},
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::{counts::Counts, lines::OutputLines};
 use crate::error::Error;
 
-/// The maximum number of pieces of output that wait for the reader. When it is reached, the
-/// commands wait.
+/// The maximum number of pieces of output that wait for the reader. At the maximum, the commands
+/// wait.
 const WAITING: usize = 64;
-/// The time to wait at the end for a reader that takes nothing.
+/// The time that the program waits at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,17 +56,17 @@ impl Output {
         (Self { pieces, closed }, Writing(writing))
     }
 
-    /// Waits until standard output can no longer be written.
+    /// Waits until writing to standard output fails.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
     /// Writes a line.
     pub async fn say(&self, stream: Stream, line: String) {
-        let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
+        let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end, so this cannot fail
     }
 
-    /// Returns a handle to standard error that never blocks.
+    /// Returns a handle for lines on standard error, which never blocks.
     pub fn aside(&self) -> Aside {
         Aside(self.pieces.downgrade())
     }
@@ -85,15 +85,15 @@ impl Output {
             seen(&piece[..read]);
             let whole = lines.add(&piece[..read]);
             if !whole.is_empty() {
-                let _ = self.pieces.send((stream, whole)).await; // as above
+                let _ = self.pieces.send((stream, whole)).await; // this cannot fail, as above
             }
         }
         let _ = self.pieces.send((stream, lines.rest())).await;
     }
 }
 
-/// A handle for lines that may be dropped. They are dropped at the end of the program, and if the
-/// buffer is so full that the reader seems to be gone.
+/// A handle for lines that may be dropped. Lines are dropped at the end of the program, and while
+/// the buffer is full.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 

@@ -1,5 +1,5 @@
-//! Prints the library's warnings in between the output of commands. Without them, a database that
-//! is away would look like an empty queue.
+//! Prints the library's warnings between the output of commands. Without them, an unavailable
+//! database would look like an empty queue.
 
 use std::fmt::{self, Write};
 
@@ -11,12 +11,13 @@ use tracing::{
 
 use crate::clean::clean;
 
-/// The job itself reports failed commands, with their exit codes.
+/// The source of warnings about failed commands, which the job itself reports with their exit
+/// codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 
-/// Starts to print warnings.
+/// Starts printing warnings.
 pub fn show(say: impl Fn(&str) + Send + Sync + 'static) {
-    let _ = tracing::subscriber::set_global_default(Warnings(say)); // the program sets it once
+    let _ = tracing::subscriber::set_global_default(Warnings(say)); // fails only on a second call, and the program calls this once
 }
 
 struct Warnings<F>(F);

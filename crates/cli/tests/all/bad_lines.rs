@@ -1,5 +1,4 @@
-//! Lines that are not payloads are reported by number, and skipped or saved if the user asks for
-//! that.
+//! Lines that are not payloads are reported by number. They are skipped or saved on request.
 
 use std::{fs, process::Output};
 
@@ -19,8 +18,8 @@ fn messages(trunkline: &Trunkline) -> u64 {
     trunkline.json(&["stats", "q", "--json"])[0]["messages"].as_u64().expect("a number")
 }
 
-/// Payload types, each with a good line, a bad line, and a part of the error. The program finds the
-/// first errors, and the server finds the last ones.
+/// Payload types, each with a good line, a bad line, and a part of the error. The program itself
+/// detects the errors of the first types, and the server those of the last types.
 const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("int4", "7", b"seven", "\"seven\" is not a whole number"),
     ("int2", "-7", b"70000", "\"70000\" is not a whole number of 16 bits"),
@@ -32,7 +31,7 @@ const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("short", "fits", b"fits not at all", "short_check"),
 ];
 
-/// Creates a queue of the type.
+/// Creates a queue of this payload type.
 fn queue(payload: &str) -> Trunkline {
     let trunkline = Trunkline::new();
     let types = "create type mood as enum ('glad', 'sad'); create domain short as text check (length(value) < 9)";

@@ -1,4 +1,4 @@
-//! Connections that break during a statement: a follower continues, and no message is missing.
+//! Connections break during a statement. A follower continues, and no message is missing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -105,7 +105,7 @@ fn breaks_while_traffic_flows_lose_nothing() {
     }
     let mut seen = vec![0; 20_000];
     eventually("everything is there", || {
-        run_out(&trunkline.url); // messages that a broken connection had leased
+        run_out(&trunkline.url); // ends the leases that broken connections left behind
         follower.lines.try_iter().for_each(|line| seen[line.parse::<usize>().expect("a number")] += 1);
         seen.iter().all(|count| *count > 0)
     });
@@ -127,7 +127,7 @@ fn a_break_in_front_of_at_most_once_repeats_nothing() {
     }
     let mut numbers = Vec::new();
     eventually("the last one comes", || {
-        session.run("select trunkline.enqueue('q', 'last'::bytea)"); // the first message may be lost in the last break
+        session.run("select trunkline.enqueue('q', 'last'::bytea)"); // the last break may have lost the first message
         numbers.extend(follower.lines.try_iter());
         numbers.iter().any(|line| line == "last")
     });
@@ -171,8 +171,8 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         let near = Trunkline::with_queue(&[]);
         let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
         let follower = Follower::start(&far, &["--mode", mode]);
-        // By then the acknowledgement has been answered, too. Without that answer, the follower
-        // would wait for a long time.
+        // By then, the server has also answered the acknowledgement. Without that answer, the
+        // follower would wait for a long time.
         let last = "select query from pg_stat_activity where datname = current_database() \
                     and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
         eventually("it asks for more", || !rows(&near.url, last)[0].contains("do_ack_q"));

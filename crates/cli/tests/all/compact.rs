@@ -1,4 +1,4 @@
-//! `trunkline compact` gives disk space back, or says what holds it up.
+//! `trunkline compact` frees disk space, or reports what prevents that.
 
 use crate::fixture::{Session, Trunkline, eventually, sql};
 

@@ -9,7 +9,8 @@ use std::{
 
 use crate::fixture::{Trunkline, sql};
 
-/// Starts a proxy. Returns it, its first line, and the same database through the proxy.
+/// Starts a proxy. Returns the proxy, its first line of output, and the same database through the
+/// proxy.
 pub fn far(near: &Trunkline, listen: &str, milliseconds: &str) -> (Child, String, Trunkline) {
     let (folder, rest) = near.url.strip_prefix("host=").and_then(|url| url.split_once(" port=")).expect("a folder");
     let (port, rest) = rest.split_once(' ').expect("a port");

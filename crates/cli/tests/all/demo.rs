@@ -4,7 +4,7 @@ use crate::fixture::Trunkline;
 
 #[test]
 fn the_demo_prints_one_line_of_json_and_loses_nothing() {
-    let nowhere = Trunkline { url: "host=/nowhere".to_owned() }; // it needs no database
+    let nowhere = Trunkline { url: "host=/nowhere".to_owned() }; // the demo needs no database
     let printed = nowhere.json(&["demo", "--json", "--messages", "5000", "--callers", "50", "--payload", "20"]);
     let [found] = printed.as_slice() else { panic!("one line: {printed:?}") };
     let number = |key: &str| found[key].as_u64().unwrap_or_else(|| panic!("{key} is a number: {found}"));

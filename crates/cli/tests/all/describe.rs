@@ -2,7 +2,7 @@
 
 use crate::fixture::{Trunkline, sql};
 
-/// Returns the lines of a page, as names and values.
+/// Returns the names and values on a page, one pair per line.
 fn page(trunkline: &Trunkline, queue: &str) -> Vec<(String, String)> {
     let lines = trunkline.lines(&["queue", "describe", queue]);
     let named = |line: &String| (line[..14].trim().to_owned(), line[14..].to_owned());

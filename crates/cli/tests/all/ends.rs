@@ -1,4 +1,4 @@
-//! No message is missing, in whatever way a consumer ends.
+//! No message is missing, however a consumer ends.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -86,8 +86,8 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn a_signal_ends_it_also_when_nobody_reads() {
     let (trunkline, mut child, mut out) = started(&[]);
-    // The pipe is full, or all messages are leased and written: the number of leased messages no
-    // longer changes.
+    // The number of leased messages no longer changes: the pipe is full, or all messages are leased
+    // and written.
     let leased = || trunkline.json(&["stats", "--json"])[0]["leased"].as_u64();
     let mut before = None;
     eventually("it is stuck", || std::mem::replace(&mut before, leased()) == leased() && before > Some(0));
@@ -132,7 +132,7 @@ fn a_consumer_that_is_killed_and_started_again_misses_nothing() {
         trunkline.json(&["stats", "--json"])[0]["messages"] == 0
     });
     found.sort_unstable();
-    found.dedup(); // at least once
+    found.dedup(); // messages may arrive twice
     assert_each_once(found);
 }
 
@@ -147,6 +147,6 @@ fn at_most_once_never_prints_twice_however_it_ends() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), all);
-    // This mode may lose at most the content of a full pipe and one chunk.
+    // This mode may lose at most one full pipe and one chunk.
     assert!(all > NUMBERS as usize - 28_000, "{all}");
 }

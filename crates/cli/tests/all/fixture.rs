@@ -24,7 +24,7 @@ fn cluster() -> &'static Cluster {
     })
 }
 
-/// Returns the program, without the variables in a developer's shell that may name a database.
+/// Returns the program, without variables of a developer's shell that may name a database.
 pub fn program() -> Command {
     crate::watchdog::watch();
     hear_hangups();
@@ -33,8 +33,8 @@ pub fn program() -> Command {
     command
 }
 
-/// Restores SIGHUP. Under `nohup` the tests ignore SIGHUP, and the programs would inherit that. A
-/// signal that has a handler is no longer ignored after an exec.
+/// Restores SIGHUP's default action. Under `nohup` the tests ignore SIGHUP, and the programs would
+/// inherit that. A signal that has a handler gets its default action at an exec.
 fn hear_hangups() {
     static HEARD: OnceLock<()> = OnceLock::new();
     HEARD.get_or_init(|| {
@@ -44,8 +44,8 @@ fn hear_hangups() {
     });
 }
 
-/// Returns the help of every verb on a terminal of 100 columns. The program's own help is first,
-/// under an empty name.
+/// Returns the help of every verb on a terminal of 100 columns. The first entry is the program's
+/// own help, under an empty name.
 pub fn helps() -> Vec<(String, String)> {
     helps_in(100)
 }
@@ -121,13 +121,13 @@ impl Session {
     }
 }
 
-/// Ends all leases and delays at the same time.
+/// Ends all leases and delays immediately.
 pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
-/// Makes failed messages due in an hour, whatever their delays are; `run_out` makes them due.
-/// Messages that are given back are still due at once.
+/// Makes failed messages due in an hour, whatever their delays are. `run_out` then makes them due.
+/// Messages that are given back are still due immediately.
 pub fn retry_late(url: &str) {
     sql(
         url,
@@ -144,15 +144,15 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Stops a process, and waits until it is stopped. After the signal alone it may still run for a
-/// moment.
+/// Stops a process with SIGSTOP, and waits until it is stopped. After the signal alone, it may
+/// still run for a moment.
 pub fn stop(child: &Child) {
     signal(child, "STOP");
     let state = || Command::new("ps").args(["-o", "state=", "-p", &child.id().to_string()]).output().expect("ps runs");
     eventually("it stands still", || state().stdout.trim_ascii_start().starts_with(b"T"));
 }
 
-/// The program and a database of its own.
+/// The program and its own database.
 pub struct Trunkline {
     pub url: String,
 }
@@ -190,14 +190,14 @@ impl Trunkline {
         self.command(args).output().expect("the program runs")
     }
 
-    /// Runs the program, which has to succeed. Returns its standard output.
+    /// Runs the program, which must succeed. Returns its standard output.
     pub fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("the output is text")
     }
 
-    /// Runs the program, which has to fail. Returns its exit code and its standard error.
+    /// Runs the program, which must fail. Returns its exit code and its standard error.
     pub fn fails(&self, args: &[&str]) -> (i32, String) {
         failed(&self.run(args), args)
     }
@@ -224,7 +224,7 @@ impl Trunkline {
     /// Runs the program with `input` on its standard input.
     pub fn fed(&self, args: &[&str], input: &[u8]) -> Output {
         let mut child = self.start_fed(args);
-        let _ = child.stdin.take().expect("it is piped").write_all(input); // it may have ended before it has read everything
+        let _ = child.stdin.take().expect("it is piped").write_all(input); // the program may end before it has read everything
         child.wait_with_output().expect("it ends")
     }
 
@@ -258,7 +258,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that every user may enter. It is removed when dropped.
+/// A folder that every user may enter. Dropping the value removes the folder.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

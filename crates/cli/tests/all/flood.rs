@@ -12,7 +12,7 @@ use std::{
 
 use crate::fixture::{Session, Trunkline, eventually, rows, signal, sql};
 
-/// Notifies as often as many commits would.
+/// Sends as many notifications as many commits would.
 const FLOOD: &str = "select count(pg_notify('trunkline.q', i::text)) from generate_series(1, 10) i";
 
 const BACKLOG: usize = 60_000;
@@ -26,7 +26,7 @@ fn follower_stops_listening_in_a_flood_and_listens_again() {
     let printed = child.stdout.take().expect("it is piped");
     let counting = thread::spawn(move || BufReader::new(printed).lines().count());
     eventually("it listens", is_announced);
-    // A backlog, so that every dequeue finds messages: the follower never waits.
+    // With a backlog, every dequeue finds messages, so the follower never waits.
     let backlog = format!("select count(trunkline.enqueue('q', 'one'::bytea)) from generate_series(1, {BACKLOG})");
     sql(&trunkline.url, &backlog);
     let stop = Arc::new(AtomicBool::new(false));

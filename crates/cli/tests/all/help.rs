@@ -16,7 +16,8 @@ fn examples(help: &str) -> Vec<&str> {
     lines.map(|line| line.split("   ").next().unwrap_or(line).trim_end()).collect()
 }
 
-/// Runs a line of a document, with the program in `PATH` and the database in the environment.
+/// Runs a command line of a document, with the program in `PATH` and the database in the
+/// environment.
 fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -26,7 +27,7 @@ fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
     command.stdin(Stdio::null()).output().expect("sh runs")
 }
 
-/// Runs a line that has to succeed. Returns its output.
+/// Runs a command line that must succeed. Returns its output.
 fn printed(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
     let output = shell(line, folder, trunkline);
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -67,7 +68,7 @@ fn every_verb_has_an_example_and_takes_it() {
             let output = shell(line, &folder, &nowhere);
             let error = String::from_utf8_lossy(&output.stderr);
             // Only builds with a feature have relays. In other builds the error explains how to get
-            // one.
+            // such a build.
             let taken = error.contains("error: cannot connect") || error.contains("built without relays");
             assert!(taken && !error.contains("--help"), "{line}: {error}");
         }

@@ -1,4 +1,4 @@
-//! Messages that are the whole of standard input or of a file.
+//! The whole of standard input, or a whole file, becomes one message.
 
 use std::{fs, io::Write};
 
@@ -24,7 +24,7 @@ fn a_hyphen_is_all_of_standard_input() {
     let output = trunkline.fed(&["enqueue", "q", "before", "-", "@behind"], b"two\nlines\n");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(bytes(&trunkline), [&b"before"[..], b"two\nlines\n", b"@behind"]);
-    // An empty input is a message, too, and so is an input that consists of one hyphen.
+    // An empty input is also a message, and so is an input that consists of one hyphen.
     assert!(trunkline.fed(&["enqueue", "q", "-"], b"").status.success());
     assert!(trunkline.fed(&["enqueue", "q", "-"], b"-").status.success());
     assert_eq!(bytes(&trunkline), [&b""[..], b"-"]);

@@ -1,4 +1,4 @@
-//! Messages as lines of JSON: printed lines can be enqueued again, and a line that is not a message
+//! Messages as lines of JSON. Printed lines can be enqueued again, and a line that is not a message
 //! is a bad line.
 
 use std::{collections::BTreeSet, fs, io::Write, process::Output};
@@ -21,8 +21,8 @@ const PAYLOADS: [(&str, &[&str]); 7] = [
     ("bool", &["true"]),
 ];
 
-/// Creates two queues of the type. The payloads are in the first queue, and the last payload has
-/// metadata.
+/// Creates two queues of this payload type. The payloads are in the first queue, and the last
+/// payload has metadata.
 fn queues(payload: &str, payloads: &[&str]) -> Trunkline {
     let trunkline = Trunkline::new();
     for name in ["q", "r"] {
@@ -121,7 +121,7 @@ fn bad() -> Vec<(String, &'static str)> {
         ("{\"payload\": 1, \"delay\": 1, \"at\": \"2090-01-01T08:00:00Z\"}", "it has delay and at"),
         ("{\"payload\": 1, \"delay\": \"soon\"}", "delay: expected a time"),
         ("{\"payload\": 1, \"metadata\": 1}", "metadata has to be an object"),
-        ("{\"payload\": \"\\ud800\"}", "json"), // found by the server
+        ("{\"payload\": \"\\ud800\"}", "json"), // the server detects this error
     ];
     let too_large = format!("{{\"payload\": 1, \"metadata\": {{\"a\": \"{}\"}}}}", "x".repeat(17_000));
     let bad = bad.into_iter().map(|(line, why)| (line.to_owned(), why));

@@ -14,8 +14,8 @@ use crate::fixture::{Folder, Trunkline};
 const LINES: usize = 1_000_000;
 const LIMIT_KB: u64 = 64 << 10;
 
-/// Writes numbered words of the machine's dictionary, repeatedly. Without a dictionary, the words
-/// are invented. Some lines are empty, and some are not valid text.
+/// Writes numbered words of the machine's dictionary, repeatedly. Without a dictionary, it invents
+/// words. Some lines are empty, and some are not valid text.
 fn write_lines(path: &Path) {
     let dictionary = fs::read("/usr/share/dict/words").unwrap_or_default();
     let mut words: Vec<Vec<u8>> = dictionary.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -39,7 +39,7 @@ fn watch_memory(child: &Child) -> thread::JoinHandle<u64> {
     let path = format!("/proc/{}/status", child.id());
     thread::spawn(move || {
         let mut most = 0;
-        // The status of a process that has ended lacks this line.
+        // An ended process has no such line in its status.
         while let Some(now) = fs::read_to_string(&path).ok().and_then(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
             line.strip_suffix(" kB")?.parse::<u64>().ok()

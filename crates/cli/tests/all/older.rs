@@ -1,4 +1,4 @@
-//! Programs of the first release on the current schema, as during a rolling update: between a
+//! Programs of the first release on the current schema, as in a rolling update between the
 //! migration and the restart of the last program.
 
 use std::{
@@ -21,7 +21,7 @@ fn command(program: &OsString, url: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Runs the older program, which has to succeed. Returns its standard output.
+/// Runs the older program, which must succeed. Returns its standard output.
 fn run(program: &OsString, url: &str, args: &[&str]) -> String {
     let output = command(program, url, args).output().expect("the older program runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -36,17 +36,17 @@ fn functions(url: &str) -> Vec<String> {
     )
 }
 
-/// Returns an option by the name that 0.1.0 has for it.
+/// Returns the name that 0.1.0 has for an option.
 fn in_older_words(word: &str) -> &str {
     if word == "--partitions" { "--lanes" } else { word }
 }
 
-/// A process that is killed at the end of the test in any case.
+/// A process that is killed when the test ends, even by a panic.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill(); // it may have ended
+        let _ = self.0.kill(); // the process may have ended already
         let _ = self.0.wait();
     }
 }
@@ -132,8 +132,8 @@ fn older_migrate_changes_nothing() {
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
-    // An older program that read the schema before this migration continues to record its steps.
-    // The server refuses its whole transaction.
+    // An older program that read the schema before this migration continues to record its own
+    // steps. The server must refuse its whole transaction.
     sql(
         &new.url,
         "do $$ begin

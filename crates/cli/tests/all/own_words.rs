@@ -1,4 +1,4 @@
-//! The program supports what its messages advise.
+//! The program supports everything that its messages recommend.
 
 use crate::fixture::{Trunkline, sql};
 

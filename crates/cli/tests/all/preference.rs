@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::fixture::{Folder, Trunkline, program};
 
-/// Returns the value of `host`, `port` and so on in a connection string.
+/// Returns the value of a parameter such as `host` or `port` in a connection string.
 fn word<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).expect("it is named")
 }
@@ -53,7 +53,7 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     let wanted = format!("database: PGHOST={host} PGPORT={port} PGUSER={user} PGDATABASE={database}\n");
     assert!(out.contains("by_variables") && said == wanted, "{out} {said}");
 
-    // An empty option comes from a shell variable that is not set. It selects nothing else.
+    // An empty option results from an unset shell variable. It must not select another database.
     for variable in ["postgres://nowhere.invalid", ""] {
         let mut empty = with_variables();
         empty.args(["queue", "list", "--database-url="]).env_remove("DATABASE_URL");

@@ -113,7 +113,7 @@ fn settings_out_of_bounds_are_errors() {
     trunkline.ok(&["queue", "create", "q"]);
     let wrong: [&[&str]; 4] = [
         &["no/name"],
-        &["q", "--max-attempts", "3"], // it exists with other settings
+        &["q", "--max-attempts", "3"], // a queue exists with other settings
         &["r", "--type", "no_such_type"],
         &["r", "--max-batch", "1025"],
     ];

@@ -11,8 +11,8 @@ use crate::fixture::{Session, Trunkline, eventually, signal};
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
 
-/// A database whose clients require a server that accepts writes, and a session that can change
-/// whether it does.
+/// A database whose clients require a server that accepts writes, and a session that can make the
+/// server read-only.
 struct Place {
     trunkline: Trunkline,
     session: Session,
@@ -28,7 +28,7 @@ impl Place {
         Self { trunkline, session, name }
     }
 
-    /// Sets whether new sessions find a server that accepts writes.
+    /// Sets whether the server accepts writes from new sessions.
     fn takes_writes(&mut self, takes: bool) {
         let off = if takes { "off" } else { "on" };
         self.session.run(&format!("alter database {} set default_transaction_read_only = {off}", self.name));

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Trunkline, sql};
 
-/// Creates a role. Returns its name, and the program as this role on the same database. Roles
-/// belong to the whole cluster.
+/// Creates a role, which belongs to the whole cluster. Returns its name, and the program that
+/// connects to the same database as this role.
 fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{kind}_{}", NUMBER.fetch_add(1, Ordering::Relaxed));

@@ -29,7 +29,7 @@ fn shards(both: &Trunkline) -> Vec<String> {
 fn messages_go_to_all_servers_and_come_from_all() {
     let both = two();
     let shards = shards(&both);
-    // Each program starts with either server.
+    // Each run of the program starts with one of the two servers.
     let of = |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
     let mut seen = [0, 0];
     eventually("both get something", || {
@@ -144,7 +144,7 @@ fn a_shard_drains_and_comes_back() {
     for n in 0..4 {
         assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&shard));
     }
-    // A program that uses only that server gets an error.
+    // A program that is connected only to the drained server gets an error.
     let (code, why) = Trunkline { url: urls(&both)[1].to_owned() }.fails(&["enqueue", "q", "x"]);
     assert!(code == 1 && why.contains("drained on this server"), "{why}");
     let other = shards(&both).remove(0);
@@ -165,7 +165,7 @@ fn drain_that_moves_survives_any_number_of_kills() {
     sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
     sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
     sql(other, "create table got (payload text)");
-    // Moves are so slow that many messages are left at each kill.
+    // Moves are slowed down, so that many messages are left at each kill.
     sql(
         from,
         "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;

@@ -1,5 +1,5 @@
 //! Kills programs that do not end, and reports where they are stuck. So tests can wait for programs
-//! without limits of their own.
+//! without their own time limits.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixture::rows;
 
-/// No test runs a program for longer than this.
+/// The maximum time for which a test may run a program.
 const LONGEST: Duration = Duration::from_secs(240);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
-/// Watches the programs that this process starts, from the first call on.
+/// Watches the programs that this process starts, beginning with the first call.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -52,8 +52,8 @@ fn is_ours(id: i32) -> bool {
     stat.contains("(trunkline)") && parent == Some(std::process::id())
 }
 
-/// Writes around the test harness, which would attribute the line to the first test and show it
-/// only if that test fails.
+/// Bypasses the test harness, which would attribute the line to the first test and show it only if
+/// that test fails.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}"); // there is no other place to report to
 }
@@ -81,6 +81,6 @@ fn end(id: i32) {
         }
     }
     if let Some(id) = Pid::from_raw(id) {
-        let _ = kill_process(id, Signal::KILL); // it may have ended just now
+        let _ = kill_process(id, Signal::KILL); // the process may have just ended
     }
 }

@@ -1,10 +1,10 @@
-//! A missing command costs no message an attempt.
+//! A missing command counts no attempt for any message.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::work_ends::{NOTE, Place, ended};
 
-/// Runs the program, which has to fail. Returns its standard error.
+/// Runs the program, which must fail. Returns its standard error.
 fn failed(place: &Place, exec: &str, more: &[&str]) -> String {
     let output = place.work(exec, &[&["--drain"], more].concat()).wait_with_output().expect("it ends");
     let error = String::from_utf8(output.stderr).expect("text");
@@ -12,7 +12,7 @@ fn failed(place: &Place, exec: &str, more: &[&str]) -> String {
     error
 }
 
-/// Checks that no message is missing, and that each one's next attempt is its first.
+/// Checks that no message is missing, and that each message's next attempt is its first.
 fn assert_uncharged(place: &Place, messages: u64) {
     assert_eq!(place.stats(["messages", "due", "dead"]), [messages, messages, 0]);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with(&format!("q: {messages} done, 0 failed")));

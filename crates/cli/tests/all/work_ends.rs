@@ -1,4 +1,4 @@
-//! Every end of `trunkline work` loses no message, and counts no attempt needlessly.
+//! No end of `trunkline work` loses a message or counts an attempt needlessly.
 
 use std::{
     collections::BTreeMap,
@@ -57,7 +57,7 @@ pub fn ended(child: Child) -> String {
     error.lines().last().expect("a last line").to_owned()
 }
 
-/// Returns each message's number with its attempts, one from each line.
+/// Returns the attempts of each message, by its number. Each line is one attempt.
 fn attempts(lines: &[String]) -> BTreeMap<u32, Vec<u32>> {
     let mut attempts: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for line in lines {
@@ -77,7 +77,7 @@ fn messages_of_killed_program_come_back_when_leases_end() {
     eventually("three commands run", || place.lines("begun").len() == 3);
     killed.kill().expect("it can be killed");
     killed.wait().expect("it ends");
-    place.open_gate(); // its commands are killed with it
+    place.open_gate(); // the commands are killed together with the program
     assert_eq!(place.stats(["messages", "leased"]), [20, 3]);
     run_out(&place.trunkline.url);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with("q: 20 done, 0 failed"));
@@ -124,7 +124,7 @@ fn commands_that_outlast_the_end_are_ended_without_counted_attempts() {
 #[test]
 fn retries_count_failures_and_no_orderly_ends() {
     let place = Place::new(1, &[]);
-    retry_late(&place.trunkline.url); // one attempt per drain
+    retry_late(&place.trunkline.url); // each drain makes one attempt
     for ends in 1..=3 {
         let child = place.work("echo >> $DIR/begun; sleep 600", &["--shutdown-after", "0.1"]);
         eventually("it runs", || place.lines("begun").len() == ends);
@@ -134,7 +134,7 @@ fn retries_count_failures_and_no_orderly_ends() {
     for failures in 1..=3 {
         assert_eq!(place.stats(["messages", "dead"]), [1, 0], "before failure {failures}");
         ended(place.work("exit 1", &["--drain", "--retries", "2"]));
-        run_out(&place.trunkline.url); // it is due again at once
+        run_out(&place.trunkline.url); // makes the message due immediately
     }
     assert_eq!(place.stats(["messages", "dead"]), [0, 1], "two retries after the first try");
     let dead = place.trunkline.json(&["dead", "list", "q", "--json"]).remove(0);
@@ -218,7 +218,7 @@ fn a_second_signal_kills_at_once() {
         let ended = child.try_wait().expect("it can be asked");
         code = ended.and_then(|status| status.code());
         if ended.is_none() {
-            signal(&child, "INT"); // the first may not have been noted yet
+            signal(&child, "INT"); // the program may not have noticed the first signal yet
         }
         ended.is_some()
     });
@@ -237,7 +237,7 @@ fn a_program_that_slept_past_its_lease_changes_nothing() {
     run_out(&place.trunkline.url);
     let other = ended(place.work(&format!("{NOTE} exit 7"), &["--drain"]));
     assert_eq!(other, "q: 0 done, 1 failed");
-    place.open_gate(); // the command succeeds, too late
+    place.open_gate(); // the command succeeds, but too late
     signal(&asleep, "CONT");
     signal(&asleep, "TERM");
     assert_eq!(ended(asleep), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
@@ -250,13 +250,13 @@ fn a_command_whose_lease_is_lost_is_ended() {
     let exec = "echo $$ >> $DIR/groups; sleep 600";
     let child = place.work(exec, &[]);
     eventually("it runs", || place.lines("groups").len() == 1);
-    place.trunkline.ok(&["purge", "q", "--yes"]); // so will its message be gone
+    place.trunkline.ok(&["purge", "q", "--yes"]); // deletes the message, so its lease is lost
     no_group(&place.lines("groups")[0]);
     signal(&child, "TERM");
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
 }
 
-/// The poison message is the first of a batch of nine, and kills the worker that runs it.
+/// The poison message is the first of a batch of nine, and its command kills the worker.
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);

@@ -51,7 +51,7 @@ fn commands_signalled_with_program_are_given_back_without_counted_attempts() {
         let place = Place::new(3, &["--max-attempts", "1"]);
         let child = place.work(exec, &["--concurrency", "2"]);
         eventually("two run", || place.lines("groups").len() == 2);
-        place.lines("groups").iter().for_each(|id| signal_group(id, name)); // the commands first
+        place.lines("groups").iter().for_each(|id| signal_group(id, name)); // signals the commands first
         signal(&child, name);
         assert_eq!(
             ended(child).trim_end_matches(", 1 given back"),

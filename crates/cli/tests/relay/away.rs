@@ -1,4 +1,4 @@
-//! A broker that is away while the queue grows.
+//! A broker that is unavailable while the queue grows.
 
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ use crate::{
 
 /// The relay's default `--in-hand`: the maximum number of messages that it holds.
 const HANDS: u64 = 8192;
-/// The number of messages in a round, so high that few transactions make a large backlog.
+/// The number of messages per round, so high that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Waits until the program has tried `more` more times. After more attempts than its buffers hold,
-/// the buffers are full. Returns its memory in KiB.
+/// Waits until the program has made `more` more attempts. By then its buffers are full, because
+/// they hold fewer messages. Returns the program's memory in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
@@ -27,8 +27,8 @@ fn away(kind: Kind) {
     let mut place = Place::of(kind, &["--max-attempts", "1"]);
     let mut sent = Sent::default();
     if kind == Kind::Kafka {
-        // A topic that is created by its first write does not exist while the broker restarts. Its
-        // messages would be refused for good.
+        // Creates the topic by a first write. A missing topic would not exist while the broker
+        // restarts, and its messages would be refused for good.
         let sink = place.runtime.block_on(place.far.sink());
         place.runtime.block_on(place.far.write(&*sink, &mut sent, 1));
     }
@@ -37,7 +37,7 @@ fn away(kind: Kind) {
     // keep confirmed messages.
     within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
     match kind {
-        // A stream on a single node does not always come back after a crash: see docs/relay.md.
+        // A stream on a single node does not always survive a crash: see docs/relay.md.
         Kind::Rabbitmq => place.broker.end(),
         _ => place.broker.kill(),
     }

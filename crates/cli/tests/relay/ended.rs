@@ -1,4 +1,4 @@
-//! SIGTERM in the middle of a stream: exit code 0, no duplicate message, no counted attempt.
+//! SIGTERM during a transfer leads to exit code 0, no duplicate message, and no counted attempt.
 
 use crate::{
     brokers::Kind,
@@ -11,7 +11,7 @@ const ENDS: usize = 6;
 const KEYS: usize = 40;
 
 fn out(kind: Kind) {
-    // With a maximum of one attempt, every attempt that is wrongly counted makes a dead letter.
+    // With a maximum of one attempt, every wrongly counted attempt makes a dead letter.
     let place = Place::of(kind, &["--partitions", "16", "--max-attempts", "1"]);
     let mut sent = Sent::default();
     for _ in 0..ENDS {

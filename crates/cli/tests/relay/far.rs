@@ -1,5 +1,5 @@
-//! The broker's side: a stream that the tests read after outward relays, and write before inward
-//! ones.
+//! The broker's side: a stream that the tests read after a relay out of a queue, and write before a
+//! relay into a queue.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -67,7 +67,7 @@ impl Far {
         trunkline_relay::sink(&self.address(true)).await.expect("a sink").0
     }
 
-    /// Writes a message of each key.
+    /// Writes one message for each key.
     pub async fn write(&self, sink: &dyn Sink, sent: &mut Sent, keys: usize) {
         let to = if self.kind == Kind::Nats { "s.q" } else { "s" };
         let keys: Vec<_> = (0..keys).map(|key| format!("k{key}")).collect();
@@ -83,7 +83,7 @@ impl Far {
         }
     }
 
-    /// Returns all messages, once there are `most`.
+    /// Returns all messages, once there are at least `most`.
     pub async fn read(&self, most: usize) -> Vec<Arrived> {
         let mut source = trunkline_relay::source(&self.address(false)).await.expect("a source");
         let (mut all, mut after, mut nothing) = (Vec::new(), None::<String>, 0);
@@ -105,7 +105,7 @@ fn arrived(message: Incoming) -> Arrived {
     Arrived { body: String::from_utf8(message.body.into()).expect("text"), id }
 }
 
-/// Asks the server for a stream of all subjects below `s`. Returns its answer.
+/// Asks the server to create a stream of all subjects below `s`. Returns its answer.
 fn make_stream(server: SocketAddr) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(server)?;
     socket.set_read_timeout(Some(Duration::from_secs(2)))?;

@@ -1,4 +1,4 @@
-//! A relay is killed with SIGKILL at any point, repeatedly, while another relay runs beside it.
+//! A relay is killed with SIGKILL at any point, repeatedly, while another relay runs.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -35,7 +35,8 @@ fn out(kind: Kind) {
             }
             sent
         });
-        // An enqueue is counted only after it happens, so this is never more than what was carried.
+        // An enqueue is counted only after it happens, so this number never exceeds the number of
+        // carried messages.
         let carried = || enqueued.load(Ordering::Relaxed).saturating_sub(place.messages());
         let (mut one, mut other) = (start(), start());
         for more in KILLS {
@@ -61,7 +62,7 @@ fn out(kind: Kind) {
 fn inward(kind: Kind) {
     let place = Place::of(kind, &[]);
     let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
-    // From now on Kafka's topic exists.
+    // This write creates Kafka's topic.
     place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
     let over = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
@@ -81,8 +82,8 @@ fn inward(kind: Kind) {
             let until = place.messages() + more;
             within("it carries on", || place.messages() >= until);
             one.kill();
-            // Ends the lease of the position at once, instead of after fifteen seconds. If the
-            // other relay holds the position, it counts as dead although it is running.
+            // Ends the hold on the position immediately, instead of after fifteen seconds. If the
+            // other relay holds the position, that relay counts as dead although it is running.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;
             other = place.inward();

@@ -1,4 +1,5 @@
-//! `trunkline relay` with real brokers: killed, stopped, and waiting for a broker that is away.
+//! `trunkline relay` with real brokers: the relay is killed or stopped, or waits for an unavailable
+//! broker.
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "shared with the relay's own tests")]
 #[path = "../../../relay/tests/all/brokers/mod.rs"]
@@ -12,7 +13,7 @@ mod fixture;
 #[path = "../all/watchdog.rs"]
 mod watchdog;
 
-/// Makes a test of a promise for each broker, such as `PROMISE::to_nats`, or `from_nats`.
+/// Defines a test for each broker, such as `PROMISE::to_nats`, or `from_nats`.
 macro_rules! with_each_broker {
     ($promise:ident: $run:ident to) => {
         with_each_broker!($promise: $run to_nats to_redis to_kafka to_rabbitmq);

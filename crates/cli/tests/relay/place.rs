@@ -122,7 +122,7 @@ impl Program {
     }
 }
 
-/// The maximum wait for anything.
+/// The maximum time that a test waits for a condition.
 pub const LONGEST: Duration = Duration::from_secs(180);
 
 /// Waits until the condition holds. The machine may be busy with other tests.
