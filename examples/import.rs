@@ -1,4 +1,5 @@
-//! A handler of batches: it gets as many messages as are there, and writes them by one statement.
+//! A handler of batches: it receives up to 5,000 messages at a time, and writes them with one
+//! statement.
 
 use std::sync::{
     Arc,
@@ -13,12 +14,13 @@ use trunkline::{
 
 static TABLE: Statement<(), ()> =
     Statement::new("create table measurement (id bigint primary key, celsius double precision)");
-/// A message may come twice, and has the same id each time.
+/// A message may be delivered twice. It has the same id each time, so the second insert does
+/// nothing.
 static IMPORT: Insert<(i64, f64)> = Insert::into("measurement", &["id", "celsius"]).ending("on conflict do nothing");
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from measurement");
 
-/// Imports fifty thousand measurements; returns how many there are then, and how many calls it
-/// took.
+/// Imports fifty thousand measurements. Returns the number of stored measurements and the number of
+/// calls.
 pub async fn run(url: &str) -> Result<(i64, usize)> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
@@ -38,7 +40,7 @@ pub async fn run(url: &str) -> Result<(i64, usize)> {
             if outcome.is_ok() && left.fetch_sub(messages.len(), Ordering::AcqRel) == messages.len() {
                 over.notify_one();
             }
-            vec![outcome; messages.len()] // all of them, or none
+            vec![outcome; messages.len()] // all messages have the same outcome
         }
     });
     worker.concurrency(4).run(done.notified()).await?;

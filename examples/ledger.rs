@@ -1,5 +1,5 @@
-//! Exactly once into a final table, in batches: the messages are taken and their entries written in
-//! one transaction.
+//! Exactly once into a final table, in batches: one transaction takes the messages and writes their
+//! entries.
 
 use trunkline::{
     Db, Failure, Json, Message, Result, Settings, Wait,
@@ -13,8 +13,8 @@ static SUM: Statement<(), (i64, i64)> = Statement::new("select count(*), sum(cen
 
 type Posting = Json<(String, i64)>;
 
-/// Posts ten thousand cents by batches, one of which breaks half way; returns how many entries
-/// there are, and their sum.
+/// Posts ten thousand cents in batches, one of which fails. Returns the number of entries and their
+/// sum.
 pub async fn run(url: &str) -> Result<(i64, i64)> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
@@ -37,8 +37,8 @@ async fn write(transaction: &Transaction, batch: Vec<Message<Posting>>, broken: 
     let count = batch.len();
     let row = |message: Message<Posting>| (message.id, message.payload.0.1, message.payload.0.0);
     drop(transaction.insert_many(&WRITE, batch.into_iter().map(row)).await?);
-    // Whatever fails here undoes the entries and leaves the messages where they were: they come
-    // again, one by one.
+    // An error here undoes the entries and leaves the messages in the queue. They are then
+    // delivered one at a time.
     if broken && count > 1 { Err(Failure::retry("half way")) } else { Ok(count) }
 }
 

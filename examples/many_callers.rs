@@ -1,11 +1,12 @@
-//! Concurrent callers share rows and commits by themselves: ten thousand messages, each awaited on
-//! its own, in a few rows.
+//! Concurrent callers share rows and commits automatically. Ten thousand messages, each awaited by
+//! its caller, are stored in a few rows.
 
 use std::collections::BTreeSet;
 
 use trunkline::{Db, Settings};
 
-/// Enqueues ten thousand messages from a thousand tasks; returns how many rows they took.
+/// Enqueues ten thousand messages from a thousand tasks. Returns the number of rows that store
+/// them.
 pub async fn run(url: &str) -> Result<u64, Box<dyn std::error::Error + Send + Sync>> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
@@ -17,7 +18,7 @@ pub async fn run(url: &str) -> Result<u64, Box<dyn std::error::Error + Send + Sy
         let clicks = clicks.clone();
         callers.spawn(async move {
             for click in 0..10 {
-                clicks.enqueue(caller * 10 + click).await?; // returns when it is on disk
+                clicks.enqueue(caller * 10 + click).await?; // returns when the message is on disk
             }
             Ok::<_, trunkline::Error>(())
         });

@@ -1,5 +1,5 @@
-//! A transactional outbox: the event is enqueued in the transaction that writes the order, and a
-//! worker delivers it. No order without its event, no event without its order.
+//! A transactional outbox: the transaction that writes an order also enqueues its event, and a
+//! worker delivers the event. So no order lacks its event, and no event lacks its order.
 
 use tokio::sync::mpsc;
 use trunkline::{
@@ -10,8 +10,7 @@ use trunkline::{
 static TABLE: Statement<(), ()> = Statement::new("create table orders (id int primary key)");
 static PLACE: Statement<(i32,), u64> = Statement::new("insert into orders values ($1)");
 
-/// Places two orders, and one between them that is rolled back; returns the events that were
-/// delivered.
+/// Places three orders, the second of which is rolled back. Returns the delivered events.
 pub async fn run(url: &str) -> Result<Vec<String>> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
@@ -25,7 +24,7 @@ pub async fn run(url: &str) -> Result<Vec<String>> {
 
     let (deliver, mut delivered) = mpsc::unbounded_channel();
     let worker = Worker::new(events, move |event: Message<String>| {
-        let sent = deliver.send(event.payload); // to wherever events go
+        let sent = deliver.send(event.payload); // stands for the delivery to another system
         async move { sent }
     });
     let mut all = Vec::new();
@@ -49,7 +48,7 @@ async fn place(db: &Db, events: &Queue<String>, order: i32) -> Result<Transactio
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
     let mut delivered = run(&cluster.url("postgres")).await?;
-    delivered.sort(); // what a worker gives back, because it would not start soon, comes behind the others
+    delivered.sort(); // the order is not fixed: messages that a worker gives back are delivered later
     assert_eq!(delivered, ["order 1 placed", "order 3 placed"]);
     println!("delivered: {delivered:?}");
     Ok(())

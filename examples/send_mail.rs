@@ -1,5 +1,5 @@
-//! A worker: a function, run for every message, tried again when it fails, and given up on when
-//! there is no hope.
+//! A worker runs a function for every message. It retries messages that fail, and makes hopeless
+//! ones dead letters.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ struct Mail {
     text: String,
 }
 
-/// Sends what is in the queue; returns how many were sent, tried again, and who got none.
+/// Sends all mails in the queue. Returns the numbers of sent and of retried mails, and the dead
+/// letters.
 pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
@@ -29,7 +30,7 @@ pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
             while mails.stats().await.is_ok_and(|stats| stats.messages > 0) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-        } // a program that runs without end waits for a signal: tokio::signal::ctrl_c()
+        } // a long-running program waits for a signal instead: tokio::signal::ctrl_c()
     };
     let worker = Worker::new(mails.clone(), send)
         .concurrency(16)

@@ -1,5 +1,5 @@
-//! Exactly once: the message is acknowledged in the transaction that writes its effect, so both
-//! happen or neither.
+//! Exactly once: the transaction that writes a message's effect also acknowledges the message, so
+//! both happen or neither.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ static OPEN: Statement<(i32, i64), u64> = Statement::new("insert into account va
 static MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
 static BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
 
-/// Moves 10 from account 1 to account 2, fifty times, half of them at the second try; returns both
-/// balances.
+/// Moves 10 from account 1 to account 2, fifty times. Half of the transfers succeed only at the
+/// second attempt. Returns both balances.
 pub async fn run(url: &str) -> Result<Vec<i64>> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;
@@ -38,13 +38,13 @@ pub async fn run(url: &str) -> Result<Vec<i64>> {
 
 async fn transfer(message: Message<Json<Transfer>>, attempt: Attempt<Json<Transfer>>) -> Result<(), Failure> {
     let Transfer { from, to, amount } = message.payload.0;
-    let transaction = attempt.transaction().await?; // acknowledges in it; slow work would come before
+    let transaction = attempt.transaction().await?; // includes the acknowledgement; slow work should precede this line
     transaction.send(&MOVE, (from, -amount)).await?;
     if message.id % 2 == 0 && message.attempts() == 1 {
-        return Err(Failure::retry("half way")); // undone, and tried again
+        return Err(Failure::retry("half way")); // rolls back, and the worker tries again
     }
     transaction.send(&MOVE, (to, amount)).await?;
-    Ok(transaction.commit().await?) // both moves and the commit are one round trip
+    Ok(transaction.commit().await?) // both updates and the commit are one round trip
 }
 
 #[tokio::main]

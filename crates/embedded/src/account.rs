@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The account that runs the server: the caller's, or the one that root switches to, because
+/// The account that runs the server. It is the caller's account, except for root, because
 /// PostgreSQL refuses to run as root.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
@@ -39,7 +39,7 @@ impl Account {
         ))
     }
 
-    /// Lets root run an existing cluster as its owner.
+    /// Makes root run an existing cluster as the cluster's owner.
     pub(crate) fn of_the_owner(self, data: &Path) -> Self {
         match (&self.dropped_to, data.metadata()) {
             (Some(account), Ok(found)) if found.uid() != 0 && found.uid() != account.0 => {
@@ -74,14 +74,14 @@ impl Account {
         command
     }
 
-    /// Runs a shell script with arguments `$0`, `$1` and so on.
+    /// Runs a shell script with the arguments `$0`, `$1` and so on.
     pub(crate) fn shell(&self, script: &str, arguments: &[&OsStr]) -> Result<Output> {
         let mut command = self.command("/bin/sh");
         command.arg("-c").arg(script).args(arguments);
         command.output().map_err(Error::because("cannot run /bin/sh"))
     }
 
-    /// Makes a new folder that only this account may enter. Fails if the name is taken.
+    /// Creates a new folder that only this account may enter. Fails if the name is taken.
     pub(crate) fn make_folder(&self, path: &Path) -> Result<()> {
         let made = self.shell(r#"mkdir -m 700 -- "$0""#, &[path.as_os_str()])?;
         if made.status.success() {
@@ -106,7 +106,7 @@ impl Account {
         Ok(self.shell(r#"cd -- "$0""#, &[path.as_os_str()])?.status.success())
     }
 
-    /// Writes a file as this account, because root would follow a link at its path.
+    /// Writes a file as this account, because root would follow a symbolic link at the path.
     pub(crate) fn write(&self, path: &Path, text: &str, mode: Mode) -> Result<()> {
         let script = match mode {
             Mode::Replace => r#"cat > "$0""#,
@@ -134,10 +134,10 @@ pub(crate) enum Mode {
     Append,
 }
 
-/// Runs `id`, which reads every user directory of the system, not only /etc/passwd. Returns `None`
-/// if the user does not exist.
+/// Runs `id`, which queries every user directory of the system, not only /etc/passwd. Returns
+/// `None` if the user does not exist.
 fn id(arguments: &[&str]) -> Result<Option<u32>> {
     let output = Command::new("id").args(arguments).output().map_err(Error::because("cannot run `id`"))?;
-    // macOS prints the number of `nobody` as -2.
+    // macOS prints the number of the user `nobody` as -2.
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse::<i64>().ok().map(|number| number as u32))
 }

@@ -31,7 +31,7 @@ pub struct Cluster {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) end: End,
-    /// The folder of the socket. A server that was already running keeps its own.
+    /// The folder of the socket. A server that was already running keeps its own folder.
     pub(crate) socket_dir: PathBuf,
     pub(crate) watchdog: Option<Watchdog>,
 }
@@ -151,8 +151,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// Creates the cluster if it is missing, and starts the server if it is not running. The caller
-    /// must hold the lock.
+    /// Creates the cluster if it does not exist, and starts the server if it is not running. The
+    /// caller must hold the lock.
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
         if Running::in_data(&data).is_some() {

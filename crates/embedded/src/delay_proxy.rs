@@ -176,7 +176,7 @@ impl Drop for DelayProxy {
         if itself.ip().is_unspecified() {
             itself.set_ip(if itself.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() });
         }
-        // Another connection wakes the acceptor.
+        // A new connection wakes the acceptor.
         while TcpStream::connect_timeout(&itself, PAUSE).is_err() && !acceptor.is_finished() {
             thread::sleep(PAUSE);
         }
@@ -188,7 +188,7 @@ impl Drop for DelayProxy {
 struct Shared {
     name: String,
     to: Upstream,
-    /// The delay in nanoseconds, which may change at any time.
+    /// The delay in nanoseconds, which callers may change at any time.
     delay: AtomicU64,
     answers: Cut,
     requests: Cut,
@@ -217,7 +217,7 @@ impl Shared {
     }
 }
 
-/// Accepts connections. Returns when all of them have ended.
+/// Accepts connections. Returns when all connections have ended.
 fn accept(listener: TcpListener, shared: &Shared) {
     thread::scope(|scope| {
         let listener = listener;
@@ -272,7 +272,7 @@ struct Connection {
     back: Lane,
     /// True once one direction has ended.
     half: AtomicBool,
-    /// True if the client is gone and the server must not notice.
+    /// True if the client is gone but the server must not notice it.
     left: AtomicBool,
 }
 
@@ -307,7 +307,7 @@ fn take(connection: &Connection, mut from: &TcpStream, lane: &Lane, shared: &Sha
     }
 }
 
-/// Writes from a lane into a socket, up to the cut.
+/// Writes from a lane into a socket, up to a requested cut.
 fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate): (&Cut, &Gate)) {
     finer_timer();
     while let Some(piece) = lane.pop() {
@@ -315,7 +315,7 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
         let end = match piece {
             Piece::Bytes(bytes) => match cut.passes(bytes.len()) {
                 (length, false) if to.write_all(&bytes[..length]).is_ok() => continue,
-                (_, false) => break, // the other direction notices, too, and delivers its bytes
+                (_, false) => break, // the other direction also ends, and delivers its bytes first
                 (length, true) => {
                     let _ = to.write_all(&bytes[..length]);
                     let _ = connection.server.shutdown(Shutdown::Both);
@@ -334,8 +334,8 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
     }
 }
 
-/// Requests precise wake-ups of this thread. By default Linux wakes a thread up to 50 µs late, so
-/// that it can wake several threads at once. Does nothing on other systems, or without permission.
+/// Requests precise wake-ups of this thread. By default, Linux delays a wake-up by up to 50 µs to
+/// combine it with others. Does nothing on other systems, or without permission.
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {
         let _ = std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1");

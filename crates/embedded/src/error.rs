@@ -15,7 +15,7 @@ pub struct Error {
     text: String,
 }
 
-/// The result of this crate's fallible functions.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -23,7 +23,7 @@ impl Error {
         Self { text: text.into() }
     }
 
-    /// Builds an error from a phrase such as "cannot create", the path and the cause.
+    /// Builds an error from a phrase such as "cannot create", a path and a cause.
     pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::new(format!("{doing} {}: {cause}", path.display()))
     }

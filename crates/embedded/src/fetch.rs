@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The newest version for which all jars have a published digest (18.6.0 has none for arm64).
 const VERSION: &str = "18.4.0";
 
-/// The platforms, and the SHA-256 of their jars as published by Maven Central.
+/// The platforms, and the SHA-256 of each platform's jar as published by Maven Central.
 const PINNED: [(&str, &str); 5] = [
     ("linux-amd64", "401d4e69baba9072d3772607710df0d47b39a7632c6b01b2a5f5d85a9514e212"),
     ("linux-amd64-alpine", "fe42b1e2a60eb4c50f6859bf17e933fd87f6ad701a1e72ac54070a67acc58e14"),
@@ -18,8 +18,8 @@ const PINNED: [(&str, &str); 5] = [
     ("darwin-arm64v8", "ab698c4486a795d2aa8a158b3a41e1201a77e7ff72a6255094cd5900080853c2"),
 ];
 
-/// Returns the folder with the programs. Only one process at a time fetches; the next one finds the
-/// result.
+/// Returns the folder with the programs. Only one process at a time fetches, and a process that
+/// waited uses its result.
 pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
     let platform = platform();
     let Some((_, digest)) = PINNED.iter().find(|(name, _)| *name == platform) else {

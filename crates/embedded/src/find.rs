@@ -140,8 +140,8 @@ impl Binaries {
         self.major
     }
 
-    /// Finds the programs of a major version, because only the major version that created a cluster
-    /// can run it.
+    /// Finds the programs of a major version. A cluster runs only on the major version that created
+    /// it.
     pub(crate) fn of_major(major: u32) -> Result<Option<Self>> {
         Self::find_where(|found| found.major == major)
     }
@@ -158,8 +158,8 @@ impl Binaries {
     }
 }
 
-/// Returns the folders of the programs in PATH, with links resolved: PATH often contains a link to
-/// one program, and the other programs are next to its target.
+/// Returns the folders of the programs in PATH, with links resolved. PATH often contains a link to
+/// one program, and the other programs are next to the link's target.
 fn on_path() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let links =
@@ -180,8 +180,8 @@ fn usual() -> Vec<PathBuf> {
     USUAL.iter().flat_map(|pattern| matching(pattern)).collect()
 }
 
-/// Returns the folders of fetched versions, including older ones: only the version that created a
-/// kept cluster can run it.
+/// Returns the folders of fetched versions, including older versions, because a kept cluster runs
+/// only on the version that created it.
 fn cached() -> Vec<PathBuf> {
     let folder = places::cache().ok().and_then(|folder| folder.into_os_string().into_string().ok());
     folder.map_or_else(Vec::new, |folder| matching(&format!("{folder}/postgres-*/bin")))

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-/// The maximum length of a socket's path in bytes. Linux accepts 107 bytes, other systems 103.
+/// The maximum length in bytes that every system accepts for the path of a socket. Linux accepts up
+/// to 107 bytes.
 const LONGEST_SOCKET: usize = 103;
 
 /// The folder of a cluster: `data`, `server.log`, the lock file and, if its path is short enough,
@@ -18,7 +19,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Creates a folder in the first temporary place where the account may create one.
+    /// Creates a folder in the first temporary directory where the account may create one.
     pub(crate) fn temporary(account: &Account) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let nanos = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.subsec_nanos());
@@ -42,7 +43,7 @@ impl Home {
         let lock = root.join("lock");
         if !lock.exists() {
             let mut others = root.read_dir().map_err(Error::at("cannot read the folder", &root))?.flatten();
-            // Another process may be creating the same cluster at this moment.
+            // Another process may be creating the same cluster now.
             if others.any(|entry| entry.file_name() != "lock") && !lock.exists() {
                 let root = root.display();
                 return Err(Error::new(format!(
@@ -65,7 +66,7 @@ impl Home {
 
     fn with_socket(root: PathBuf, account: &Account) -> Result<Self> {
         let fits = root.join(".s.PGSQL.5432").as_os_str().len() <= LONGEST_SOCKET;
-        // Clients split a list of hosts at commas, so the path must not contain one.
+        // Clients split a list of hosts at commas, so the path must not contain a comma.
         if fits && !root.to_string_lossy().contains(',') {
             return Ok(Self { socket_dir: root.clone(), root });
         }
@@ -111,8 +112,8 @@ impl Home {
     }
 }
 
-/// Checks that `pg_ctl` can use the path, which it puts unescaped into double quotes in a shell
-/// command.
+/// Checks that `pg_ctl` can use the path. `pg_ctl` inserts the path unescaped into double quotes in
+/// a shell command.
 fn check_name(root: &Path) -> Result<()> {
     match root.to_str() {
         Some(name) if !name.contains(['"', '$', '`', '\\', '\n']) => Ok(()),

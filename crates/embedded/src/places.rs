@@ -17,8 +17,8 @@ pub(crate) fn data() -> Result<PathBuf> {
     of_the_user("XDG_DATA_HOME", in_home, "/var/lib").map(|folder| folder.join("postgres"))
 }
 
-/// Returns a folder of the user. Root needs a folder that another account can enter, so `of_root`
-/// replaces a home that is closed to others.
+/// Returns a folder of the user. Root needs a folder that another account can enter. So for root,
+/// `of_root` replaces a home that is closed to other users.
 fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> {
     let account = Account::of_the_server()?;
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -34,7 +34,7 @@ fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> 
     Err(Error::new(format!("neither {variable} nor HOME is set: set {variable} to a folder that you may write to")))
 }
 
-/// Makes a folder that the server's account can read, whatever the umask is.
+/// Creates a folder that the server's account can read, regardless of the umask.
 pub(crate) fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::at("cannot create the folder", folder))?;
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::at("cannot change the mode of", folder))

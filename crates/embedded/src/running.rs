@@ -22,16 +22,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Reads the file, and checks that its process is a server in this folder. Returns `None` if no
-    /// server is running.
+    /// Reads the file `postmaster.pid`, and checks that its process is a server in this folder.
+    /// Returns `None` if no server is running.
     pub(crate) fn in_data(data: &Path) -> Option<Self> {
         let found = Self::parse(&std::fs::read_to_string(data.join("postmaster.pid")).ok()?)?;
         let line = command_line(found.pid)?;
         (is_postgres(&line) && line.contains(data.to_str()?)).then_some(found)
     }
 
-    /// Parses the lines: process, data folder, start time, port, socket folder, address, shared
-    /// memory, state.
+    /// Parses the lines of the file: process, data folder, start time, port, socket folder,
+    /// address, shared memory, state.
     fn parse(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let line = |at: usize| lines.get(at).copied().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Running {
         &self.socket_dir
     }
 
-    /// Returns the superuser.
+    /// Returns the superuser's name.
     #[must_use]
     pub fn user(&self) -> &'static str {
         USER
@@ -93,8 +93,9 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Removes a `postmaster.pid` that was left by a crash and names a process other than PostgreSQL;
-/// otherwise the server would refuse to start. PostgreSQL itself checks for another server.
+/// Removes a `postmaster.pid` that a crash left behind and that names a process other than
+/// PostgreSQL. Otherwise the server would refuse to start. PostgreSQL itself checks for another
+/// server.
 pub(crate) fn forget_stale(data: &Path) {
     let file = data.join("postmaster.pid");
     let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };
@@ -103,8 +104,8 @@ pub(crate) fn forget_stale(data: &Path) {
     }
 }
 
-/// Returns the arguments of a process, with zero bytes between them on Linux. Returns `None` if the
-/// process does not exist, or has ended and only its exit status is left.
+/// Returns the arguments of a process, separated by zero bytes on Linux. Returns `None` if the
+/// process does not exist, or is a zombie.
 fn command_line(pid: u32) -> Option<String> {
     let line = if cfg!(target_os = "linux") {
         std::fs::read(format!("/proc/{pid}/cmdline")).ok()?
@@ -118,8 +119,7 @@ fn is_postgres(line: &str) -> bool {
     line.contains("postgres") || line.contains("postmaster")
 }
 
-/// Polls until `look` returns a value. It polls because only a parent process is notified of
-/// changes.
+/// Polls until `look` returns a value, because only a parent process is notified of changes.
 pub(crate) fn wait_until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {

@@ -5,16 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// The time limit for an answer: a server that does not answer must not block a test indefinitely.
+/// The time limit for an answer, so that a stuck server does not block a test indefinitely.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs one statement as the superuser, who needs no password, and discards its rows. It replaces a
-/// client library, because this crate needs nothing more.
+/// Runs one statement as the superuser, who needs no password, and discards the rows. This crate
+/// needs no other statements, and therefore no client library.
 pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     let doing = || Error::at("cannot speak to the server at", socket);
     let mut stream = UnixStream::connect(socket).map_err(doing())?;
     stream.set_read_timeout(Some(ANSWER_LIMIT)).map_err(doing())?;
-    // The protocol version 3.0, and the user.
+    // The protocol version 3.0, the user and the database.
     let hello = [&196_608_u32.to_be_bytes()[..], b"user\0", USER.as_bytes(), b"\0database\0postgres\0\0"].concat();
     send(&mut stream, &[], &hello).map_err(doing())?;
     until_ready(&mut stream, "the session").map_err(doing())??;
@@ -22,7 +22,7 @@ pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     until_ready(&mut stream, &format!("`{statement}`")).map_err(doing())?
 }
 
-/// Sends a message: its kind, if it has one, its length and its body.
+/// Sends a message: its type, if it has one, its length and its body.
 fn send(stream: &mut UnixStream, kind: &[u8], body: &[u8]) -> std::io::Result<()> {
     let length = (body.len() as u32 + 4).to_be_bytes();
     stream.write_all(&[kind, &length, body].concat())
@@ -48,8 +48,8 @@ fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<(
     }
 }
 
-/// Returns the error's message for people. Each field starts with a letter and ends with a zero
-/// byte.
+/// Returns the human-readable part of an error. Each field starts with a letter and ends with a
+/// zero byte.
 fn reason(body: &[u8]) -> String {
     let mut fields = body.split(|byte| *byte == 0);
     let text = fields.find_map(|field| field.strip_prefix(b"M")).unwrap_or_default();

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The time limit for a start, long enough for a private cluster's recovery after a crash.
+/// The time limit for a start. It is long enough for a private cluster's recovery after a crash.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LOG: u64 = 16 << 20;
@@ -64,7 +64,7 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
-    // Unpacked programs need their own libpq for modules that they load later, such as those for
+    // Unpacked programs need their own libpq for modules that they load later, for example for
     // replication.
     let libraries = binaries.dir().join("../lib");
     if libraries.join("libpq.so.5").exists() {
@@ -75,7 +75,7 @@ pub(crate) fn start(
     ready(&data)
 }
 
-/// Waits until the server accepts connections. Another process may have just started it.
+/// Waits until the server accepts connections. Another process may just have started the server.
 pub(crate) fn ready(data: &Path) -> Result<Running> {
     let what = format!("the server in {} did not get ready", data.display());
     running::wait_until(START_LIMIT, &what, || Running::in_data(data).filter(Running::is_ready))

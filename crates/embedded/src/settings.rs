@@ -5,12 +5,12 @@ use std::path::Path;
 
 pub(crate) const PORT: u16 = 5432;
 
-/// The file that postgresql.conf includes last, so that a user may edit postgresql.conf in a kept
-/// cluster.
+/// The name of a file that postgresql.conf includes last. So in a kept cluster, a user may edit
+/// postgresql.conf.
 pub(crate) const FILE: &str = "trunkline.conf";
 
-/// Returns the file's text. If a name is set several times, the last value counts. So the socket's
-/// settings come last and cannot be overridden.
+/// Returns the text of the file. If a name is set several times, the last value counts. So the
+/// socket's settings are last and cannot be overridden.
 pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<String> {
     let mut text = String::from("# Written at every start.\n");
     for (name, value) in settings {
@@ -27,7 +27,7 @@ pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<S
     Ok(text)
 }
 
-/// Checks the variables, because an error of std's `Command` does not name the invalid one.
+/// Checks the variables, because the errors of std's `Command` do not name the invalid variable.
 pub(crate) fn environment(variables: &[(OsString, OsString)]) -> Result<()> {
     for (name, value) in variables {
         let (bytes, zero) = (name.as_encoded_bytes(), |text: &OsString| text.as_encoded_bytes().contains(&0));

@@ -40,7 +40,7 @@ pub fn test_database() -> Result<String> {
 /// # Ok::<(), trunkline_embedded::Error>(())
 /// ```
 pub fn test_cluster() -> Result<&'static Cluster> {
-    /// The shared cluster. It is never dropped: its watchdog ends it.
+    /// The shared cluster. It is never dropped: its watchdog ends the server.
     static SHARED: Mutex<Option<&'static Cluster>> = Mutex::new(None);
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(cluster) = *shared {

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// The arguments: `$0` is the data folder, `$1` the signal, `$2` and `$3` the folders to remove, or
-/// nothing. The input ends when the owner ends; a line in it means an orderly end. The script waits
-/// a minute for an orderly end of the server before it uses force.
+/// The watchdog's script. `$0` is the data folder, `$1` the signal, and `$2` and `$3` are the
+/// folders to remove, or empty. The input ends when the owner ends, and a line of input requests an
+/// orderly end. The script waits a minute for the server's orderly end before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -52,7 +52,7 @@ impl Watchdog {
     }
 
     /// Returns an input for a program that the watchdog must wait for. So the watchdog also ends a
-    /// server that is about to start when its owner dies.
+    /// server that is still starting when its owner dies.
     pub(crate) fn leash(&self) -> Stdio {
         let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)
@@ -61,7 +61,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // A line counts even if another process has inherited the pipe and keeps it open.
+        // The line is effective even if another process has inherited the pipe and keeps it open.
         let farewell = self.leash.take().map(|leash| File::from(leash).write_all(b"\n"));
         drop(farewell);
         let _ = self.shell.wait();

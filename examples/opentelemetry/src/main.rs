@@ -1,5 +1,5 @@
-//! Traces that go through messages: what enqueues, and what is done with the message, are one trace
-//! at whoever collects them by OTLP.
+//! Traces across messages: an OTLP collector receives one trace that contains both the enqueue and
+//! the handler.
 
 use opentelemetry::{
     Context,
@@ -12,20 +12,19 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
 use trunkline::{Db, Draft, Enqueued, Failure, Message, Queue, Settings, TraceContext, Worker};
 
-/// Spans go to a collector as `http://127.0.0.1:4318/v1/traces` from here on. Those that are not
-/// sent yet are sent by the provider's end.
+/// Sends all further spans to a collector such as `http://127.0.0.1:4318/v1/traces`. The provider's
+/// shutdown sends the spans that are still waiting.
 pub fn trace(collector: &str) -> Result<SdkTracerProvider, Box<dyn std::error::Error>> {
     let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().with_endpoint(collector).build()?;
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).build();
-    // A span begins when it ends, so to speak: until then its parent can be set, which a handler
-    // learns from its message.
+    // With context activation, a span would start before the handler can set its parent, which the
+    // handler reads from the message.
     let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("mails")).with_context_activation(false);
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(LevelFilter::INFO).with(spans))?;
     Ok(provider)
 }
 
-/// Enqueues as a part of the span that it is called in, which becomes the parent of what is done
-/// with the message.
+/// Enqueues a message within the current span, which becomes the parent of the handler's span.
 #[instrument(skip(mails))]
 async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
     let span = Span::current().context().span().span_context().clone();
@@ -38,7 +37,8 @@ async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
         .map(Enqueued::id)
 }
 
-/// The library's span `handle` is the current one; its parent is where the message was enqueued.
+/// Handles a message in the library's span `handle`, and sets that span's parent to the span that
+/// enqueued.
 async fn send(mail: Message<String>) -> Result<(), Failure> {
     if let Some(from) = TraceContext::current() {
         let (trace, span, flags) = (from.trace_id().into(), from.span_id().into(), u8::from(from.is_sampled()));
@@ -49,7 +49,7 @@ async fn send(mail: Message<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends one mail, in traces that the collector at this address gets.
+/// Sends one mail, and sends the traces to the collector at this address.
 pub async fn run(url: &str, collector: &str) -> Result<u64, Box<dyn std::error::Error>> {
     let provider = trace(collector)?;
     let db = Db::connect(url).await?;
@@ -58,7 +58,7 @@ pub async fn run(url: &str, collector: &str) -> Result<u64, Box<dyn std::error::
     let mails = db.queue::<String>("mails").await?;
     order(&mails, "ada@example.org").await?;
     let summary = Worker::new(mails, send).drain().await?;
-    tokio::task::spawn_blocking(move || provider.shutdown()).await??; // what was not sent yet
+    tokio::task::spawn_blocking(move || provider.shutdown()).await??; // sends the remaining spans
     Ok(summary.done)
 }
 

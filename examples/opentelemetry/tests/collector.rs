@@ -1,4 +1,4 @@
-//! The example against a collector of a few lines: what it gets is one trace, from the order to its
+//! Runs the example against a minimal collector, which receives one trace, from the order to its
 //! handler.
 
 use std::{
@@ -15,7 +15,7 @@ use trunkline_embedded::test_database;
 #[allow(dead_code)]
 mod program;
 
-/// Takes spans as OTLP's JSON over HTTP, until nobody wants them any more.
+/// Receives spans as OTLP's JSON over HTTP, until the receiver of the spans is dropped.
 fn collector() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/v1/traces", listener.local_addr().expect("an address"));
@@ -82,7 +82,7 @@ async fn what_enqueues_and_what_handles_are_one_trace() {
     assert_eq!((&order["traceId"], &order["traceId"]), (&enqueue["traceId"], &handle["traceId"]), "{spans:#?}");
     assert_eq!((&order["spanId"], &order["spanId"]), (&enqueue["parentSpanId"], &handle["parentSpanId"]), "{spans:#?}");
     assert_eq!(order["parentSpanId"].as_str().unwrap_or_default(), "", "{order:#}");
-    // The library's span knows the same trace.
+    // The library's span has the same trace id.
     let fields = handle["attributes"].as_array().expect("a list");
     let traced = fields.iter().find(|field| field["key"] == "trace_id").expect("the trace");
     assert_eq!(traced["value"]["stringValue"], order["traceId"]);

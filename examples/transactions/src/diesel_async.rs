@@ -36,7 +36,7 @@ impl ForeignTransaction for InDiesel<'_> {
     }
 }
 
-/// A row as it came.
+/// A row with its values as the server sent them.
 struct Cells(Vec<Cell>);
 
 impl QueryableByName<Pg> for Cells {
@@ -44,7 +44,7 @@ impl QueryableByName<Pg> for Cells {
         let cell = |at| {
             let field = Row::get(row, at).ok_or("a row is shorter than it says")?;
             let value = field.value();
-            // Diesel has no type of a null.
+            // Diesel does not report the type of a null.
             Ok(value.map_or((0, None), |value| (value.get_oid().get(), Some(Bytes::copy_from_slice(value.as_bytes())))))
         };
         (0..row.field_count()).map(cell).collect::<Deserialized<_>>().map(Self)
@@ -61,7 +61,7 @@ impl HasSqlType<Inferred> for Pg {
     }
 }
 
-/// A parameter that is encoded already.
+/// A parameter that is already encoded.
 #[derive(Debug)]
 struct Binary(Option<Bytes>);
 

@@ -1,7 +1,7 @@
-//! Trunkline's queues inside transactions of sqlx, diesel-async and sea-orm: a program copies the
-//! file of its driver and the two types below. `InSqlx`, `InDiesel` or `InSeaOrm` holds the driver's
-//! open transaction, and a reference to it goes to `Queue::enqueue_in`, `take_in`, `ack_in` and the
-//! others.
+//! Trunkline's queues inside transactions of sqlx, diesel-async and sea-orm. A program copies the
+//! file for its driver and the two types below. `InSqlx`, `InDiesel` or `InSeaOrm` holds the
+//! driver's open transaction. Pass a reference to it to `Queue::enqueue_in`, `take_in`, `ack_in`
+//! and similar methods.
 
 pub mod diesel_async;
 pub mod sea_orm;

@@ -1,6 +1,6 @@
 //! A transaction of sea-orm 1.1, which binds values of its own types only: bytes, text, JSON,
 //! integers, floating-point numbers, booleans and UUIDs, and arrays of them without nulls. An array
-//! with nulls is bound as text and cast; a queue of another type is an error.
+//! with nulls is bound as text and cast. A queue with a payload of any other type returns an error.
 
 use postgres_types::{FromSql, Type};
 use sea_orm::{
@@ -76,8 +76,8 @@ fn one<'a, T: FromSql<'a> + Into<Value> + Nullable>(ty: &Type, value: Option<&'a
     Ok((Option::<T>::from_sql_nullable(ty, value)?.into(), None))
 }
 
-/// The library passes -infinity as the lower limit of a search, where sea-orm has no infinity: the
-/// start of our era serves as well.
+/// Converts a time. The library passes -infinity as the lower limit of a search. Sea-orm has no
+/// infinity, so the start of the year 1 replaces it.
 fn time(ty: &Type, value: Option<&[u8]>) -> Result<Bound, Failed> {
     match value {
         Some(value) if value == i64::MIN.to_be_bytes() => {
@@ -102,7 +102,7 @@ where
     Ok((Value::Array(T::array_type(), Some(Box::new(all))), None))
 }
 
-/// Casts the parameters that are bound as text, `$3` for example to `$3::text::int4[]`.
+/// Casts the parameters that are bound as text: for example, `$3` becomes `$3::text::int4[]`.
 fn with_casts(statement: &str, casts: &[Option<Type>]) -> String {
     let mut parts = statement.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -42,7 +42,7 @@ fn cells(row: &PgRow) -> Result<Vec<Cell>, Failed> {
         .collect()
 }
 
-/// A parameter that is encoded already.
+/// A parameter that is already encoded.
 struct Binary {
     oid: u32,
     value: Option<Bytes>,
@@ -50,7 +50,7 @@ struct Binary {
 
 impl Type<Postgres> for Binary {
     fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_oid(Oid(0)) // each value names its own
+        PgTypeInfo::with_oid(Oid(0)) // each value names its own type
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The maximum weight of a lane. If there is any room, a piece is accepted whole.
+/// The maximum weight of a lane. A lane below this weight accepts a piece of any size.
 const BOUND: usize = 64 << 20;
 /// The weight of an empty piece: a generous estimate of its slot in the queue and the allocator's
 /// bookkeeping.
@@ -26,9 +26,9 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
-    /// The sender has closed its side; it may still receive.
+    /// The sender has closed its side of the connection, but may still receive.
     End,
-    /// The sender is gone.
+    /// The sender's connection is broken.
     Broken,
 }
 
@@ -50,8 +50,8 @@ impl Lane {
         if state.closed {
             return false;
         }
-        // If the lane has pieces, the reader is waiting for the first one's due time and needs no
-        // wake-up.
+        // If the lane already has pieces, the reader is waiting for the due time of the first piece
+        // and needs no wake-up.
         if state.pieces.is_empty() {
             self.filled.notify_one();
         }

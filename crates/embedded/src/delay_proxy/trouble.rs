@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// The interval at which a held connection is checked for its end.
+/// The interval between checks whether a held connection has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The direction that [`DelayProxy::hold`] holds.
@@ -22,7 +22,7 @@ pub enum Hold {
     Both,
 }
 
-/// Faults of the line, in addition to a cut.
+/// Faults of the connection, in addition to a cut.
 impl DelayProxy {
     /// Sets the delay of bytes that arrive from now on, in open connections, too. Bytes in transit
     /// keep their delay, and no byte overtakes another.
@@ -112,7 +112,7 @@ impl Gate {
     }
 }
 
-/// The number of bytes before a cut, if a cut is requested.
+/// The number of bytes until the next cut, if a cut is requested.
 #[derive(Debug, Default)]
 pub(super) struct Cut(Mutex<Option<usize>>);
 
@@ -125,7 +125,7 @@ impl Cut {
         locked(&self.0).is_some()
     }
 
-    /// Returns the number of bytes to deliver, and true if the connection is cut after them.
+    /// Returns the number of bytes to deliver, and true if the connection is cut after these bytes.
     pub(super) fn passes(&self, bytes: usize) -> (usize, bool) {
         let mut left = locked(&self.0);
         match *left {

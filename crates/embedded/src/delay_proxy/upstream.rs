@@ -62,8 +62,8 @@ impl Upstream {
                 }
                 Err(failed)
             }
-            // The system accepts both kinds of sockets, so `TcpStream` can read, write and shut
-            // down a unix socket, too.
+            // The system's calls accept both kinds of sockets. So `TcpStream` can also read, write
+            // and shut down a unix socket.
             Place::Unix(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }
@@ -103,7 +103,7 @@ impl From<SocketAddr> for Upstream {
     }
 }
 
-/// Converts the path of the socket itself, not of its folder.
+/// Converts the path of the socket itself, not the path of its folder.
 impl From<&Path> for Upstream {
     fn from(socket: &Path) -> Self {
         Self { name: socket.display().to_string(), place: Place::Unix(socket.to_owned()) }

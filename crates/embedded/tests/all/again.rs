@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use trunkline_embedded::Binaries;
 
-/// The environment variable that marks a process as running a part of another test.
+/// The environment variable by which a process recognizes that it runs a part of another test.
 const PART: &str = "TRUNKLINE_TEST_PART";
 
-/// Returns a command of this test binary that runs an ignored test as a part of another test.
+/// Returns a command that runs an ignored test of this test binary, as a part of another test.
 pub fn part(name: &str, argument: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
@@ -16,8 +16,8 @@ pub fn part(name: &str, argument: &Path) -> Command {
     command
 }
 
-/// Returns the argument of a part. Returns `None` if `cargo test -- --include-ignored` runs the
-/// part as a test.
+/// Returns the argument of a part, or `None` if `cargo test -- --include-ignored` runs the part as
+/// a test.
 pub fn argument() -> Option<PathBuf> {
     std::env::var_os(PART).map(PathBuf::from)
 }
@@ -32,7 +32,7 @@ pub fn here() -> Binaries {
     Binaries::find_or_fetch(|_, _| {}).unwrap()
 }
 
-/// A new folder that every user may enter. It is removed when dropped.
+/// A new folder that every user may enter. Dropping the value removes the folder.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

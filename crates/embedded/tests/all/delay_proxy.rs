@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop, Upstream};
 
-/// Starts a server that does `work` with one connection, a proxy in front of the server, and a
+/// Starts a server that does `work` with one connection, a proxy in front of that server, and a
 /// client.
 fn connect<T: Send + 'static>(
     delay: Duration,
@@ -15,7 +15,7 @@ fn connect<T: Send + 'static>(
     let proxy = DelayProxy::start("127.0.0.1:0", listener.local_addr().unwrap(), delay).unwrap();
     let server = thread::spawn(move || work(listener.accept().unwrap().0));
     let client = TcpStream::connect(proxy.addr()).unwrap();
-    // Makes a blocked test fail instead of hang.
+    // A blocked test should fail, not hang.
     client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     client.set_nodelay(true).unwrap();
     (proxy, client, server)
@@ -40,7 +40,7 @@ fn read_all(mut stream: impl Read) -> Vec<u8> {
     all
 }
 
-/// Returns true at the end of the stream, and after a reset.
+/// Returns true at the end of the stream, or after a reset.
 fn is_over(mut stream: impl Read) -> bool {
     match stream.read(&mut [0]) {
         Ok(length) => length == 0,
@@ -65,8 +65,8 @@ fn a_round_trip_takes_the_delay_twice_and_little_more() {
 
 #[test]
 fn the_bandwidth_stays() {
-    // 20 MB are at least 306 pieces of 64 KiB. If each waited for the previous one, they would take
-    // more than 15 seconds.
+    // 20 MB are at least 306 pieces of 64 KiB. If each piece waited for the previous one, they
+    // would take more than 15 seconds.
     let (_proxy, mut client, server) = connect(Duration::from_millis(50), |stream| read_all(stream).len());
     let (bytes, start) = (vec![7; 20_000_000], Instant::now());
     client.write_all(&bytes).unwrap();
@@ -116,7 +116,7 @@ fn server_that_goes_away_ends_client_after_its_last_words() {
     });
     server.join().unwrap();
     assert_eq!(read_all(&client).len(), 300_000);
-    // The client notices that no server is listening, as it would without the proxy.
+    // The client notices that no server is listening, as a direct client would.
     eventually(|| client.write_all(b"hello?").is_err());
 }
 
@@ -203,7 +203,7 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
         assert!(TcpStream::connect(addr).is_err());
-        // The connections' threads have ended, but the system may take another moment to remove
+        // The threads of the connections have ended, but the system may need a moment to remove
         // them.
         eventually(|| threads(addr.1) == 0);
     }
@@ -302,7 +302,7 @@ fn connections_can_be_cut_at_once_also_while_held() {
         is_over(stream)
     });
     proxy.hold(Hold::Both);
-    // Tried repeatedly, because the connection to the server may not be open yet.
+    // Tries repeatedly, because the connection to the server may not be open yet.
     eventually(|| {
         proxy.cut_all();
         server.is_finished()

@@ -48,7 +48,7 @@ fn bytes_other_than_pinned_ones_are_refused_and_leave_nothing() {
 fn postgres_fetched_by_two_processes_at_once_runs() {
     let cache = Folder::new();
     let mut said = fetch_twice(&cache);
-    // A bad network has three attempts.
+    // On a bad network, the test makes up to three attempts.
     for _ in 0..2 {
         if said.iter().any(|said| is_out_of_reach(said)) {
             said = fetch_twice(&cache);
@@ -70,8 +70,8 @@ fn fetch_twice(cache: &Folder) -> [String; 2] {
     parts.map(words)
 }
 
-/// Returns true if the network failed. If a server sent other bytes than the pinned ones, the
-/// network worked.
+/// Returns true if the network failed. The network worked if a server sent bytes other than the
+/// pinned ones.
 fn is_out_of_reach(said: &str) -> bool {
     said.contains("failed: cannot fetch") && !said.contains("was pinned")
 }

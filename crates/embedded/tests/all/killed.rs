@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Child;
 use trunkline_embedded::{Cluster, Stop};
 
-/// Prints its server's process and folder, and waits to be killed.
+/// Prints the server's process id and the cluster's folder, and waits to be killed.
 #[test]
 #[ignore = "a part in other tests"]
 fn owner() {
@@ -21,7 +21,7 @@ fn owner() {
     }
 }
 
-/// Reads the server's process id and the cluster's folder.
+/// Reads the server's process id and the cluster's folder from the owner's output.
 fn told(owner: &mut Child) -> (u32, String) {
     let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines().map(Result::unwrap);
     let line = lines.find_map(|line| line.strip_prefix("server ").map(str::to_owned)).expect("a server");
@@ -36,7 +36,7 @@ fn kill(mut owner: Child) {
 
 #[test]
 fn a_killed_owner_leaves_no_server_and_no_folder() {
-    // A process that another test is starting must not inherit the pipe that reports the owner's
+    // A process that another test is starting must not inherit the pipe that signals the owner's
     // end.
     let mut owner = again::part("killed::owner", Path::new("temporary")).spawn().unwrap();
     let (pid, folder) = told(&mut owner);

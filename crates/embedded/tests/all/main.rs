@@ -1,5 +1,5 @@
-//! The crate's guarantees, with real servers. One process of this binary plays the owner that is
-//! killed. Others run with their own environment: see `again`.
+//! The crate's guarantees, with real servers. Some tests run this binary again: as an owner that is
+//! killed, or with a different environment. See `again`.
 
 mod again;
 mod speak;

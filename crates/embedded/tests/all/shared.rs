@@ -30,7 +30,7 @@ fn each_test_has_its_own_database_on_one_server() {
     assert_eq!(ask("SHOW fsync").as_deref(), Some("off"));
 }
 
-/// Prints its server, and ends like a test process: nothing is dropped.
+/// Prints the shared server, and ends without dropping it, as a test process does.
 #[test]
 #[ignore = "a part in other tests"]
 fn tests() {

@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Runs one statement like a client, and returns the first value of its first row.
+/// Runs one statement as a client does, and returns the first value of its first row.
 pub fn ask(socket_dir: &Path, port: u16, statement: &str) -> Option<String> {
     exchange(UnixStream::connect(socket_dir.join(format!(".s.PGSQL.{port}"))).unwrap(), statement)
 }

@@ -1,4 +1,4 @@
-//! A connection of each driver, with a transaction that begins and ends.
+//! A connection of each driver, whose transactions the tests begin and end.
 
 use std::{collections::HashMap, error::Error};
 
@@ -32,7 +32,7 @@ fn word(commit: bool) -> &'static str {
     if commit { "commit" } else { "rollback" }
 }
 
-/// Returns a part of `host=… port=… user=… dbname=…`.
+/// Returns the value of a name in `host=… port=… user=… dbname=…`.
 fn part<'a>(url: &'a str, name: &str) -> &'a str {
     let parts: HashMap<&str, &str> = url.split_whitespace().filter_map(|part| part.split_once('=')).collect();
     parts[name].trim_matches('\'')

@@ -1,4 +1,4 @@
-//! Queues in transactions of three other drivers.
+//! Queues inside the transactions of three other drivers.
 
 mod drivers;
 mod promises;

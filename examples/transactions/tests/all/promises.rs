@@ -1,4 +1,4 @@
-//! The same promises in transactions of each driver, on a real PostgreSQL.
+//! The same guarantees in transactions of each driver, on a real PostgreSQL.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn depth(jobs: &Jobs) -> u64 {
     jobs.stats().await.expect("counted").messages
 }
 
-/// What the queue holds afterwards is what the transaction said.
+/// A commit stores the messages of the transaction, and a rollback discards them.
 async fn enqueues<D: Driver>() {
     let (mut driver, _db, jobs) = with_queue::<D, Json<Value>>(&Settings::new("jsonb").uniqueness(true)).await;
     driver.run("create table account (name text)").await;
@@ -57,7 +57,8 @@ async fn enqueues<D: Driver>() {
     assert_eq!((first.payload.0, first.metadata.get("tenant")), (json!({"to": "ada"}), Some("7")));
 }
 
-/// A rollback leaves messages, and a commit takes them; an acknowledgment belongs to the transaction.
+/// A rollback keeps taken messages in the queue, and a commit removes them. An acknowledgement
+/// belongs to the transaction.
 async fn takes_and_acknowledges<D: Driver>() {
     let (mut driver, _db, jobs) = with_queue::<D, Json<Value>>(&Settings::new("jsonb")).await;
     jobs.enqueue_many((0..10).map(|n| Json(json!(n)))).await.expect("enqueued");
@@ -88,7 +89,7 @@ async fn takes_and_acknowledges<D: Driver>() {
     assert_eq!(depth(&jobs).await, 3);
 }
 
-/// Bytes stay bytes, as do other types that the driver knows.
+/// Payloads of bytes, and of other types that the driver supports, do not change.
 async fn carries<D: Driver, T: Payload + PartialEq + Clone + std::fmt::Debug>(ty: &str, values: Vec<T>) {
     let (mut driver, _db, jobs) = with_queue::<D, T>(&Settings::new(ty)).await;
     driver.begin().await;
@@ -106,7 +107,8 @@ async fn carries_bytes_text_and_numbers<D: Driver>() {
     carries::<D, i64>("int8", vec![i64::MIN, 0, i64::MAX]).await;
 }
 
-/// A message that cannot be read stays and counts an attempt; the others are delivered.
+/// An unreadable message stays in the queue and counts an attempt. The other messages are
+/// delivered.
 async fn passes_over_the_unreadable<D: Driver>() {
     let (mut driver, db, jobs) = with_queue::<D, Json<Value>>(&Settings::new("jsonb")).await;
     jobs.enqueue_many([Json(json!("text")), Json(json!(1))]).await.expect("enqueued");
@@ -121,7 +123,7 @@ async fn passes_over_the_unreadable<D: Driver>() {
     assert!(left[0].error.as_deref().is_some_and(|error| error.contains("cannot be read")), "{left:?}");
 }
 
-/// The library's error has the driver's as its source.
+/// The library's error has the driver's error as its source.
 async fn fails_as_the_driver<D: Driver>() {
     let (mut driver, _db, jobs) = with_queue::<D, Json<Value>>(&Settings::new("jsonb")).await;
     driver.begin().await;
@@ -142,7 +144,7 @@ macro_rules! each {
 }
 each!(enqueues takes_and_acknowledges carries_bytes_text_and_numbers passes_over_the_unreadable fails_as_the_driver);
 
-/// Types of the user's own, which sqlx and diesel-async pass on and sea-orm refuses.
+/// User-defined types, which sqlx and diesel-async pass on and sea-orm refuses.
 #[tokio::test]
 async fn own_types_are_passed_on_or_refused() {
     async fn own<D: Driver>() -> Result<Enqueued, Error> {

@@ -1,5 +1,5 @@
-//! Transactions as programs begin them: a pool of sqlx, a closure of diesel-async, and sea-orm.
-//! `docs/enqueueing.md` shows lines of this file.
+//! Transactions as programs usually begin them: a pool of sqlx, a closure of diesel-async, and
+//! sea-orm. `docs/enqueueing.md` quotes lines of this file.
 
 use std::{error::Error, time::Duration};
 
@@ -37,7 +37,7 @@ async fn with_sea_orm(db: &sea_orm::DatabaseConnection, mails: &Queue<String>) -
     Ok(())
 }
 
-/// The commit of each driver wakes a consumer that sleeps.
+/// The commit of each driver wakes a sleeping consumer.
 #[tokio::test]
 async fn commits_wake_a_sleeping_consumer() {
     let url = tokio::task::spawn_blocking(trunkline_embedded::test_database).await.expect("ran").expect("a database");
@@ -50,7 +50,8 @@ async fn commits_wake_a_sleeping_consumer() {
     let mut connection = AsyncPgConnection::establish(&url).await.expect("connected");
     let sea = SeaOrm::pool(&url).await;
 
-    // Polled first, the consumer waits before the transaction begins.
+    // `join!` polls the consumer first, so the consumer is already waiting when the transaction
+    // begins.
     let mut consumer = mails.consumer(Wait::Notify);
     let (taken, committed) = tokio::join!(next(&mut consumer), with_sqlx(&pool, &mails));
     committed.expect("committed");
