@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 const PIECE: usize = 4096;
 /// The usual capacity of a pipe.
 pub const PIPE: u64 = 64 << 10;
-/// The time that the program waits at the end for a reader that reads nothing.
+/// The maximum wait at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Lines to write.

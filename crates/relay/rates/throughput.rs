@@ -1,4 +1,4 @@
-//! Measures the time that a relay takes to empty a full queue.
+//! Measures how long a relay takes to empty a full queue.
 
 use std::time::{Duration, Instant};
 

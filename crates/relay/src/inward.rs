@@ -358,7 +358,7 @@ impl Running {
     async fn let_go(&mut self) {
         let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
         let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
-        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // if this fails, the hold expires by itself
+        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // if this fails, the hold simply expires
     }
 }
 

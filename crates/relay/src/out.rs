@@ -300,7 +300,7 @@ impl Carrier {
         Ok(dressed)
     }
 
-    /// Warns that messages are waiting, and why: at once, and then at intervals.
+    /// Warns that messages are waiting, with the reason. Repeats the warning only at intervals.
     fn tell_why(&self, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TELL) {

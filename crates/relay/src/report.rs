@@ -11,7 +11,7 @@ use crate::{payload::Raw, progress::Progress, sql};
 
 /// The interval between two reports.
 const EACH: Duration = Duration::from_secs(10);
-/// The time that the deletion of the relay's row may take when the relay ends.
+/// The time limit for deleting the relay's row when the relay ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 type Row<'a> = (&'a str, &'a str, &'a str, i64, i64, i64, i64, Option<String>);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
 use crate::error::Result;
 
-/// The time that the last acknowledgements wait for an unavailable database.
+/// The time limit for the last acknowledgements if the database is unavailable.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Delivery {

@@ -69,7 +69,7 @@ pub struct Args {
     direct: bool,
 }
 
-/// The time that the server may still take to answer a dequeue after a signal.
+/// The time limit for the server's answer to a dequeue after a signal.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// The guarantee for messages whose reader goes away.

@@ -10,7 +10,7 @@ use super::group::Group;
 
 /// The time between SIGTERM and SIGKILL.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The time for which processes that a command left behind may still write output.
+/// The time limit for output of processes that a command left behind.
 pub const LEFTOVERS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

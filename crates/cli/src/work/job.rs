@@ -30,7 +30,7 @@ use crate::{any::Id, stop::Stop, text::Text, time};
 
 /// The exit code by which a command requests that its message is not tried again.
 const DEAD: i32 = 100;
-/// The time within which a signal that ended a command must also reach this program.
+/// The time limit for this program to receive the signal that ended a command.
 const SIGNALLED: Duration = Duration::from_millis(500);
 /// The pause before a command that could not be started is tried again.
 const BREATH: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ use crate::error::Error;
 /// The maximum number of pieces of output that wait for the reader. At the maximum, the commands
 /// wait.
 const WAITING: usize = 64;
-/// The time that the program waits at the end for a reader that reads nothing.
+/// The maximum wait at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

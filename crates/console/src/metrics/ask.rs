@@ -46,9 +46,9 @@ pub struct Counts {
     pub rows: i64,
     /// The number of seconds since the oldest due message became due.
     pub oldest_due: f64,
-    /// The seconds by which the floor lags. A queue with keys has no single floor.
+    /// The floor's lag in seconds. A queue with keys has no single floor.
     pub floor_lag: Option<f64>,
-    /// The time that the server took to count.
+    /// The duration of the count on the server.
     pub took: Duration,
 }
 

@@ -76,7 +76,7 @@ impl Picture {
 /// The cost of samples, which determines the pauses between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Budget {
-    /// The time that all quick samples take together.
+    /// The total duration of all quick samples.
     quick: Duration,
     /// The number of slow samples.
     slow: u32,

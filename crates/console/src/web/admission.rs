@@ -17,8 +17,8 @@ use tokio::{
 const SHARE: usize = 8;
 /// The number of connections that strangers from one address may have at least.
 const LEAST: usize = 4;
-/// A stranger counts toward the share of its address only after this time, because a proxy in front
-/// of the console may open many connections at once.
+/// A stranger counts toward the share of its address only after this time. A proxy in front of the
+/// console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// A connection ends after this time if no visitor was admitted on it.
 const LIFE: Duration = Duration::from_secs(60);

@@ -40,7 +40,7 @@ pub struct Bounds {
     pub patience: Duration,
 }
 
-/// The time that requests in progress have to finish after `shutdown`.
+/// The time limit for requests in progress after `shutdown`.
 const LAST: Duration = Duration::from_secs(15);
 /// The maximum size of a body. A form encodes each byte of a typed payload as up to three bytes.
 const BODY: usize = 8 * 1024 * 1024;

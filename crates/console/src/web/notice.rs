@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 const COOKIE: &str = "trunkline_notice";
 /// The maximum length of a notice's cookie.
 const MOST: usize = 600;
-/// The lifetime of the cookie in seconds. The next page follows at once.
+/// The lifetime of the cookie in seconds. The browser requests the next page immediately.
 const LASTS: u32 = 60;
 
 /// A sentence, and a link to a message if the notice is about a message.

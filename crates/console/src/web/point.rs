@@ -8,7 +8,7 @@ pub struct Point {
     pub at: Instant,
     /// Messages that waited or were leased.
     pub depth: u64,
-    /// The seconds for which the oldest due message had been due.
+    /// The age of the oldest due message, in seconds since it became due.
     pub oldest: f64,
     /// The flow since the previous point.
     pub flow: Option<Flow>,

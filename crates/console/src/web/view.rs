@@ -181,7 +181,7 @@ pub struct DoctorPage {
     pub frame: Frame,
     /// The findings, each with the time since which the problem has existed.
     pub findings: Vec<(Finding, String)>,
-    /// The time for which the current examination has been running, if there is one.
+    /// The duration of the current examination so far, if one is running.
     pub looks_for: Option<String>,
     /// The time of the findings, and how long the examination took.
     pub at: String,

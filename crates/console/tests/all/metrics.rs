@@ -187,7 +187,7 @@ async fn uncountable_queue_says_so_and_hides_no_other() {
     };
     check(&metrics.exposition(&db).await);
     sql.batch_execute("rollback").await.expect("open again");
-    check(&metrics.exposition(&db).await); // a slow failure is not tried again at once
+    check(&metrics.exposition(&db).await); // a slow failure is not retried immediately
 
     let role = format!("metrics_{}", std::process::id());
     let give = format!(

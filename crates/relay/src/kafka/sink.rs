@@ -33,11 +33,11 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time that the brokers have to confirm a message, retries included, in milliseconds.
+/// The time limit for the brokers' confirmation of a message, retries included, in milliseconds.
 const PATIENCE: &str = "10000";
-/// The time for which the client looks for a missing topic, in milliseconds.
+/// The time limit for the client's search for a missing topic, in milliseconds.
 const ASKED: &str = "5000";
-/// The time that the brokers have to answer whether a topic exists.
+/// The time limit for asking the brokers whether a topic exists.
 const ASKS: Duration = Duration::from_secs(5);
 /// The codes for a missing topic.
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];

@@ -29,9 +29,9 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// The time that a read waits for a first message.
+/// The maximum time that a read waits for its first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The time that a broker has to list the partitions.
+/// The time limit for listing the partitions.
 const ASKED: Duration = Duration::from_secs(10);
 /// The interval between two searches for new partitions.
 const RENEWED: Duration = Duration::from_secs(60);

@@ -24,7 +24,7 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time that the stream has to confirm a message.
+/// The time limit for the stream's confirmation of a message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// NATS `JetStream`: a message is confirmed when a stream has stored it, on the stream's configured

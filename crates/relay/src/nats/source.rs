@@ -29,9 +29,9 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// The time that a read waits for the first message.
+/// The maximum time that a read waits for its first message.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The time that `JetStream` has to answer.
+/// The time limit for an answer from `JetStream`.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The maximum number of messages that the server sends ahead.
 const AHEAD: usize = 2000;
@@ -41,13 +41,11 @@ const MESSAGE_ID: &str = "Nats-Msg-Id";
 const IDLE: Duration = Duration::from_secs(60);
 
 /// A NATS `JetStream` stream, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
-/// A NATS `JetStream` stream, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
 /// reads only messages on such subjects, and `ca=FILE` names the certificates that verify servers.
 ///
 /// If the stream has dropped messages after the position, by its limits or because it was created
 /// again, reading ends with a gap. With `accept-gap=true` the source warns and continues. With a
 /// subject, the source cannot distinguish messages dropped during reading from messages on other
-/// subjects.
 /// subjects.
 pub struct NatsSource {
     context: Context,

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The time that a broker has to open a connection or a channel, or to answer a request.
+/// The time limit for opening a connection or a channel, and for a request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// The minimum pause after a failed attempt to connect.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -24,7 +24,7 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time that the broker has to confirm a batch.
+/// The time limit for the broker's confirmation of a batch.
 const CONFIRMS: Duration = Duration::from_secs(10);
 /// The maximum number of idle channels.
 const KEPT: usize = 16;

@@ -21,7 +21,7 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// The time that a read waits for a first message.
+/// The maximum time that a read waits for its first message.
 const WAIT: Duration = Duration::from_secs(1);
 /// The number of messages that the broker sends ahead at first. They wait in memory.
 const AHEAD: u16 = 128;

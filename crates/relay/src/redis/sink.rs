@@ -17,9 +17,9 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time that Redis has to answer.
+/// The time limit for an answer from Redis.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time that replicas have to confirm, in milliseconds.
+/// The time limit for confirmations from replicas, in milliseconds.
 const REPLICAS: u64 = 2000;
 /// The default maximum number of bytes per value.
 const LONGEST: usize = 512 << 20;

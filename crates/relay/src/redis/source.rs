@@ -15,7 +15,7 @@ use crate::{
     source::{Incoming, Source},
 };
 
-/// The time that a read waits for the first entry, in milliseconds.
+/// The maximum time that a read waits for its first entry, in milliseconds.
 const BLOCK: usize = 1000;
 /// The number of entries in the first read.
 const FIRST: usize = 16;
@@ -23,7 +23,7 @@ const FIRST: usize = 16;
 const MOST: usize = 10_000;
 /// The approximate maximum size of an answer, in bytes.
 const BYTES: usize = 8 << 20;
-/// The time that Redis has to answer, `BLOCK` included.
+/// The time limit for an answer from Redis, `BLOCK` included.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// A Redis stream, `redis://HOST/STREAM`, read from its beginning. The position is an entry's id.

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Sent {
     last: BTreeMap<String, u64>,
     /// Bodies that must arrive.
-    /// Bodies that may arrive, because their outcome is unknown.
     sure: BTreeSet<String>,
+    /// Bodies that may arrive, because their outcome is unknown.
     unsure: BTreeSet<String>,
 }
 

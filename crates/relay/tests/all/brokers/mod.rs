@@ -20,8 +20,7 @@ use std::{
 pub use self::process::Process;
 use self::process::Watchdog;
 
-/// The time within which a broker must accept connections. A Java or Erlang VM starts slowly while
-/// other tests run.
+/// The time limit for a broker's start. A Java or Erlang VM starts slowly while other tests run.
 const STARTED: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
