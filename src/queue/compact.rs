@@ -1,4 +1,4 @@
-//! Stores the floor for other processes, and gives the disk space of deleted rows back.
+//! Stores the floor for other processes, and returns the disk space of deleted rows.
 
 use std::{sync::Arc, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Shared {
-    /// Stores the floor for other processes. If a table is large, compacts it in a task of its own.
+    /// Stores the floor for other processes. If a table is large, starts a task that compacts it.
     pub(super) async fn keep_floor(self: &Arc<Self>, reached: Time) -> Result<()> {
         let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
         let rows = self.query_again(&sql, &[&self.name(), &reached]).await?;
@@ -26,8 +26,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Compacts one of the queue's tables if that is worth its cost. Uses a connection of its own,
-    /// because statements behind it on a shared one would wait for it.
+    /// Compacts one of the queue's tables if that is worth its cost. Uses its own connection,
+    /// because later statements on a shared one would wait for it.
     async fn compact(&self) -> Result<()> {
         let sql = self.db.statement("compact", include_str!("../../sql/statements/compact.sql"));
         let session = self.db.own_session_for(Class::Main).await?;

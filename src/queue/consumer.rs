@@ -1,4 +1,5 @@
-//! A consumer waits for messages in one of three ways, with each of the three guarantees.
+//! Consumers, which wait for messages in one of three ways and dequeue with one of three
+//! guarantees.
 
 pub(crate) mod hearing;
 mod step;
@@ -42,7 +43,7 @@ pub struct Consumer<T> {
     /// The number of notifications before the last dequeue, if that dequeue left nothing due.
     drained: Option<u64>,
     retry_after: Duration,
-    /// The number of messages to try one at a time, after the work on several messages failed.
+    /// The number of messages to try one at a time, because the work on several messages failed.
     alone: usize,
     /// The mailbox for direct messages, once [`Consumer::receive_direct`] has been called.
     place: Option<Mailbox>,
@@ -89,8 +90,8 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Calls `hook` whenever nothing is due and the consumer is about to wait for a notification:
-    /// messages enqueued after that call wake the consumer. Several hooks can be set; all of them
+    /// Calls `hook` whenever nothing is due and the consumer is about to wait for a notification.
+    /// Messages enqueued after that call wake the consumer. If several hooks are set, all of them
     /// are called. A consumer that polls never calls its hooks.
     ///
     /// ```
@@ -115,7 +116,7 @@ impl<T: Payload> Consumer<T> {
 
     /// Calls `hook` for each message after each attempt of [`Consumer::take_with`]: after its
     /// commit, or after its rollback, once the attempt is counted. A failure contains the work's
-    /// error ([`Failure::downcast_ref`]). Several hooks can be set; all of them are called.
+    /// error ([`Failure::downcast_ref`]). If several hooks are set, all of them are called.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
         self.hooks.add_after_attempt(hook);
@@ -129,19 +130,19 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits, without a limit or for at most [`Dequeue::within`], then takes up to `n` messages
-    /// like [`Queue::take`]. With `n` = 0 returns at once.
+    /// like [`Queue::take`]. With `n` = 0 it returns at once.
     ///
-    /// If the connection breaks during a take, its messages may be lost, and the consumer takes
-    /// again without an error while time is left. By contrast, [`Queue::take`] reports an unknown
+    /// If the connection breaks during a take, its messages may be lost. The consumer then takes
+    /// again without an error, while time is left. By contrast, [`Queue::take`] reports an unknown
     /// outcome.
     ///
-    /// If messages are few and each must be fast, see [`Consumer::receive_direct`].
+    /// For rare messages that must arrive fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits, without a limit or for at most [`Dequeue::within`], then leases up to `n` messages
-    /// like [`Queue::lease`]. With `n` = 0 returns at once.
+    /// like [`Queue::lease`]. With `n` = 0 it returns at once.
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
@@ -150,7 +151,7 @@ impl<T: Payload> Consumer<T> {
     /// Acknowledges `done`, waits, and leases up to `n` messages, as [`Queue::ack_and_lease`] does.
     /// If messages are due, the whole call takes one round trip and one commit. If none are due,
     /// the acknowledgement waits for the next message, but for at most 2 ms. Returns the messages,
-    /// and the ids of messages whose lease was lost before the acknowledgement. With `n` = 0
+    /// and the ids of messages whose lease was lost before the acknowledgement. With `n` = 0 it
     /// returns after the acknowledgement.
     ///
     /// # Errors
@@ -181,8 +182,8 @@ impl<T: Payload> Consumer<T> {
     /// does.
     ///
     /// The call uses the transaction only when a message is due. The transaction stays open while
-    /// the call waits, so it should hold no locks and, above `read committed`, no snapshot. With
-    /// `n` = 0 returns at once.
+    /// the call waits. It should therefore hold no locks and, above `read committed`, no snapshot.
+    /// With `n` = 0 the call returns at once.
     pub async fn take_in(
         &mut self,
         transaction: &impl InTransaction,

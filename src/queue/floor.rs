@@ -1,8 +1,8 @@
-//! The floor under every scan: a time before which no message is left to dequeue.
+//! The floor of every scan: a time before which no message is left to dequeue.
 //!
-//! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the
-//! floor does not meet them. The floor follows commits. A candidate becomes the floor only when
-//! every transaction that could still commit an older row has ended. If such a transaction has left
+//! Deleted rows stay in the index until no old snapshot can see them. A scan that starts at the
+//! floor skips them. The floor follows commits: a candidate becomes the floor only when every
+//! transaction that could still commit an older row has ended. If such a transaction has inserted
 //! older rows, the floor rises only up to these rows.
 
 pub(super) mod compaction;
@@ -12,32 +12,32 @@ use std::time::{Duration, Instant};
 
 use crate::postgres::time::Time;
 
-/// The result of a single look at the queue, from one snapshot.
+/// The result of a single look (a probe) at the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// The oldest due time at or above the floor, including locked rows.
+    /// The oldest due time at or above the floor; rows that are locked count too.
     pub oldest: Option<Time>,
-    /// `oldest`, or the clock's time before the snapshot if that is earlier.
+    /// The smaller of `oldest` and the server's time before the snapshot.
     pub candidate: Time,
     /// The oldest transaction that is still running. All earlier transactions have ended.
     pub running: i64,
-    /// The next transaction id to be assigned, or an earlier one. Every transaction that may insert
-    /// a row below the candidate has a lower id.
+    /// The next transaction id, or an earlier one. Every transaction that may insert a row below
+    /// the candidate has a lower id.
     pub next: i64,
 }
 
 /// The time between looks while messages flow.
 const EVERY: Duration = Duration::from_millis(100);
-/// The time between sweeps for rows below the floor. Once there is a floor, looks take at most 1 %
-/// of the server's time, and so do sweeps.
+/// The minimum time between sweeps, which search for rows below the floor. Once there is a floor,
+/// looks take at most 1 % of the server's time, and so do sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
-/// The time between updates of the stored floor, at which new processes start.
+/// The minimum time between updates of the stored floor, at which new processes start.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
-/// The distance below the earliest time that a stepped-back clock may have shown since the last
-/// look. The floor is lowered to there.
+/// The distance by which the floor is lowered if the server's clock has stepped back. It is
+/// measured from the earliest time that the clock may have shown since the last look.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The maximum pause after a look or a sweep. If a clock steps during one, its measured cost can
+/// The maximum pause after a look or a sweep. If a clock steps while it is measured, its cost can
 /// have any value.
 const SELDOM: Duration = Duration::from_secs(3600);
 
@@ -64,8 +64,8 @@ impl Floor {
         self.reached
     }
 
-    /// Returns true if a look is due. The caller then looks, and no other caller does so in the
-    /// meantime.
+    /// Returns true if a look is due. The caller must then look; other callers no longer see it as
+    /// due.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -74,8 +74,8 @@ impl Floor {
         due
     }
 
-    /// Returns true if a sweep is due. The caller then sweeps. If the caller fails to do so, the
-    /// claim expires, and another caller sweeps.
+    /// Returns true if a sweep is due. The caller must then sweep. If it does not, the claim
+    /// expires, and another caller can sweep.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_sweep;
         if due {
@@ -84,7 +84,7 @@ impl Floor {
         due
     }
 
-    /// Returns true if the stored floor is due for an update. The caller then updates it.
+    /// Returns true if the stored floor is due for an update. The caller must then update it.
     pub fn claim_keep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_keep && self.reached > Time::EARLIEST;
         if due {
@@ -95,16 +95,16 @@ impl Floor {
 
     /// Updates the floor after a look that took the time `cost` on the server.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor, every dequeue passes over the dead rows, as this look did. So the second
-        // look is worth its cost.
+        // Without a floor, every dequeue passes over the dead rows, as this look did. So a second
+        // look soon after is worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
-            // Another consumer's look was faster than this one.
+            // Another consumer's look started later but ended earlier.
             self.lower(look.oldest.unwrap_or(self.reached));
         } else if look.candidate < self.reached {
-            // The server's clock stepped back: a time that it showed since the last look may be
+            // The server's clock stepped back. A time that it has shown since the last look may be
             // below the floor.
             self.lower(look.candidate.before(since + MARGIN));
         }

@@ -1,4 +1,4 @@
-//! The handle of a queue. All methods of a queue belong to it.
+//! The handle of a queue, which has all of a queue's methods.
 
 use std::{
     fmt,
@@ -147,21 +147,22 @@ pub(crate) struct Shared {
     pub dequeue_batcher: DequeueBatcher,
     pub wait_list: WaitList,
     pub metrics: Metrics,
-    /// Dequeued messages without a caller that their runtime could not send back.
+    /// Dequeued messages whose caller is gone and which no task could put back yet.
     pub unclaimed: Kept,
     pub compaction: Compaction,
-    /// The lanes and their floors. All handles of the queue in this process share them.
+    /// The floors. All handles of the queue in this process share them.
     lanes: Arc<Mutex<Lanes>>,
-    /// The lanes of keys, as last read from the database.
+    /// The partitions of a queue with keys, as last read from the database.
     pub key_lanes: KeyLanes,
-    /// The number of messages in a row, as last seen. Estimates how many rows hold `n` messages.
+    /// The last observed number of messages per row, for estimating how many rows hold `n`
+    /// messages.
     batch_size: AtomicUsize,
-    /// The size of a large message in bytes, as last seen. Estimates how many messages fit in an
-    /// answer.
+    /// The last observed size of a large message in bytes, for estimating how many messages fit in
+    /// a reply.
     message_bytes: AtomicUsize,
 }
 
-/// The messages of one dequeue should take at most `max_answer` divided by this number.
+/// The messages of one dequeue should take at most this fraction of `max_answer`.
 const OF_ANSWER: usize = 4;
 
 impl Shared {
@@ -169,7 +170,7 @@ impl Shared {
         &self.description.name
     }
 
-    /// Returns true if other consumers may be waiting for the end of a lease.
+    /// Returns true if consumers may be waiting for a lease to end, because of a limit on leases.
     pub fn has_room_for_others(&self) -> bool {
         self.description.limits.max_leased.is_some()
     }
@@ -201,8 +202,8 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the floor for the next dequeue. If one is due, starts a look that may raise the
-    /// floor, or a sweep below it.
+    /// Returns the floor for the next dequeue. Starts a look that may raise the floor, or a sweep
+    /// below it, if one is due.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
             let (mut lanes, now) = (self.lanes(), Instant::now());
@@ -218,8 +219,8 @@ impl Shared {
         floor
     }
 
-    /// Looks at the queue from the floor upwards, and updates the floor. Returns the seconds until
-    /// the oldest visible row is due, locked rows included, or `None` if no message waits at all.
+    /// Probes the queue from the floor upwards, and updates the floor. Returns the seconds until
+    /// the oldest visible row is due, locked or not. Returns `None` if no message is waiting.
     pub async fn look(self: &Arc<Self>) -> Result<Option<f64>> {
         let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
@@ -236,8 +237,8 @@ impl Shared {
             lanes.saw(&looks, now, cost);
             lanes.claim_keep(now)
         };
-        // The look counts even if the floor cannot be stored for other processes: a role may lack
-        // the right.
+        // The result is used even if the floor cannot be stored for other processes, for example
+        // because the role lacks the right.
         if let Some(reached) = keep
             && let Err(error) = self.keep_floor(reached).await
         {
@@ -246,7 +247,8 @@ impl Shared {
         Ok(due_in)
     }
 
-    /// Searches for rows below the floor. If there are many dead rows, a task sweeps the rest.
+    /// Searches for rows below the floor. If there are many dead rows, a separate task continues
+    /// the sweep.
     pub async fn sweep(self: &Arc<Self>) -> Result<()> {
         if self.lanes().claim_sweep(Instant::now()) {
             let (page, _) = self.sweep_part(0).await?;
@@ -257,8 +259,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Runs one part of a sweep. Returns the page at which the next part begins, or 0 at the end,
-    /// and the pause before that part.
+    /// Runs one part of a sweep. Returns the first page of the next part, or 0 at the end, and the
+    /// pause before that part.
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
         let reached = self.lanes().reached();
         let rows = self.query_again(&self.sql.sweep, &[&reached, &page]).await?;
@@ -280,9 +282,8 @@ impl Shared {
         self.db.query_again(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// Returns how many of `n` messages one dequeue should ask for: at most a page, and no more
-    /// than are likely to fit in an answer. If an answer turns out larger, its messages are kept
-    /// nevertheless.
+    /// Returns how many of `n` messages one dequeue should request: at most a page, and no more
+    /// than are likely to fit in a reply. A reply that turns out larger is still accepted.
     pub fn fitting(&self, n: usize) -> usize {
         let most = match self.message_bytes.load(Ordering::Relaxed) {
             0 => PAGE,
@@ -291,8 +292,8 @@ impl Shared {
         n.min(most)
     }
 
-    /// Records the size of a dequeue's messages. Smaller messages lower the estimate only
-    /// gradually.
+    /// Records the size of a dequeue's messages. Larger messages raise the estimate at once;
+    /// smaller ones lower it gradually.
     pub fn saw_bytes(&self, bytes: usize) {
         if bytes > 0 {
             let before = self.message_bytes.load(Ordering::Relaxed);
@@ -308,8 +309,8 @@ impl Shared {
     }
 }
 
-/// Runs work to its end even if the caller stops waiting, because consumers must be woken after a
-/// commit.
+/// Runs work to its end even if the caller stops waiting. Otherwise a dropped call could leave
+/// consumers asleep after its commit.
 pub(crate) async fn finish<R: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = Result<R>> + Send + 'static,
@@ -317,8 +318,8 @@ pub(crate) async fn finish<R: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
 }
 
-/// Sweeps a queue from a page onwards, part by part, until its end or until its last handle is
-/// dropped.
+/// Continues a sweep from the given page, part by part. Stops at its end or when the queue's last
+/// handle is dropped.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {

@@ -25,8 +25,8 @@ use crate::{
 pub struct Message<T> {
     /// The message's id, unique in its queue. It stays the same after splits, retries and replays.
     pub id: i64,
-    /// The number of deliveries so far, including this one: 1 for the first lease. 0 if the message
-    /// was taken and never leased before. A lease that was released counts here, but not towards
+    /// The number of deliveries so far, including this one: 1 for the first lease. It is 0 if the
+    /// message was taken and never leased. A lease that was released counts here, but not towards
     /// the queue's maximum: see [`Message::attempts`].
     pub attempt: i32,
     /// The time at which the message was enqueued, by the server's clock.
@@ -39,7 +39,7 @@ pub struct Message<T> {
     pub key: Option<Arc<str>>,
     /// The rate at which workers may start messages of this key.
     pub(crate) rate: Option<Arc<Rate>>,
-    /// True if the last lease expired, so that the message may have crashed its worker. Only
+    /// True if the last lease expired, which may mean that the message crashed its worker. Only
     /// [`Queue::ack_and_lease`](crate::Queue) sets it.
     pub(crate) ran_out: bool,
     /// The number of deliveries that were given back without counting an attempt.
@@ -63,16 +63,16 @@ impl<T> Message<T> {
 
     /// Returns the number of counted attempts, including this one. The queue's maximum and retry
     /// policies use this number. A worker that has leased more messages than it can start soon
-    /// releases some of them, and no attempt is counted. So this number is 1 when a handler
-    /// receives a message for the first time, while [`Message::attempt`] may be higher.
+    /// releases some of them, without counting an attempt. So a handler that receives a message for
+    /// the first time sees 1 here, while [`Message::attempt`] may be higher.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
     }
 }
 
-/// The right to one message under one attempt. Each verb that ends a lease names both, so a late
-/// call from an earlier attempt changes nothing.
+/// The right to one message during one attempt. Calls that end a lease pass the message's id and
+/// attempt, so a late call from an earlier attempt changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
     /// The message's id.
@@ -82,7 +82,7 @@ pub struct Lease {
 }
 
 impl TraceContext {
-    /// Returns the trace context that all these messages share, if they share one.
+    /// Returns the trace context of these messages if all of them have the same one.
     pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<Self> {
         let (first, rest) = messages.split_first()?;
         let traceparent = first.metadata.traceparent()?;
@@ -103,7 +103,7 @@ impl From<&Lease> for Lease {
     }
 }
 
-/// Leases as ranges of adjacent messages, in the form that statements take.
+/// Ranges of adjacent leased messages, in the form that statements accept.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     pub ids: Vec<i64>,
@@ -126,7 +126,7 @@ impl Ranges {
         (0..self.ids.len()).map(range)
     }
 
-    /// Joins adjacent leases of the same attempt for which `also_alike` returns true. The leases
+    /// Joins adjacent leases with the same attempt for which `also_alike` returns true. The leases
     /// must be sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
@@ -148,18 +148,18 @@ impl Ranges {
     }
 }
 
-/// Messages that a statement settled: `size` messages starting at `id`, under one attempt.
+/// A range of messages that a statement settled: `size` messages from `id` on, under one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub id: i64,
     pub size: i32,
     pub attempt: i32,
-    /// True if the messages are dead letters now, because their attempts were exhausted.
+    /// True if the messages became dead letters because their attempts were exhausted.
     pub dead: bool,
 }
 
 impl Settled {
-    /// Checks that the ids are possible.
+    /// Creates a range after checking that its ids are valid.
     pub fn checked(id: i64, size: i32, attempt: i32) -> Result<Self> {
         if size < 1 || id.checked_add(i64::from(size)).is_none() {
             return Err(Error::new(Kind::Answer(format!("{size} messages from {id} on were settled").into())));

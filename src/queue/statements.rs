@@ -1,4 +1,4 @@
-//! The statements about one queue.
+//! The SQL statements of one queue.
 
 use std::time::SystemTime;
 
@@ -52,13 +52,15 @@ pub(crate) struct Statements {
 
 /// The maximum number of rows of one insert.
 const ROWS: usize = 8;
-/// The maximum number of rows of one insert in a queue with keys, where each lane has its own rows.
+/// The maximum number of rows of one insert in a queue with keys, where each partition has its own
+/// rows.
 const ROWS_OF_LANES: usize = 32;
 
 /// The inserts of a queue for 1, 2, 3 … rows, chosen when the queue is opened.
 #[derive(Debug)]
 pub(crate) enum Inserts {
-    /// Without priorities and keys: for rows without metadata, and for rows with it.
+    /// For queues without priorities and keys: one list for rows without metadata, one for rows
+    /// with it.
     Plain {
         bare: Vec<Sql>,
         with_metadata: Vec<Sql>,
@@ -75,8 +77,8 @@ impl Inserts {
     }
 }
 
-/// The kinds of queues. Each has a folder in `sql/statements` with the statements that it has in a
-/// form of its own, and a folder in `sql/queue`.
+/// The kinds of queues. Each kind has a folder in `sql/statements`, with the statements whose form
+/// differs by kind, and a folder in `sql/queue`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum QueueKind {
     Plain,
@@ -147,7 +149,7 @@ impl QueueKind {
     }
 }
 
-/// The statements that each kind has in its own form, except the inserts.
+/// The statements whose form differs by kind of queue, except the inserts.
 struct Texts {
     enqueue_in: &'static str,
     dead: &'static str,
@@ -211,7 +213,7 @@ impl Statements {
     }
 }
 
-/// Creates inserts of 1, 2, 3 … `most` rows from the text for one row.
+/// Creates inserts of 1, 2, 3 … `most` rows from the text of an insert of one row.
 fn by_rows(
     name: &'static str,
     one: &str,

@@ -1,5 +1,5 @@
-//! Help for the tests of programs that use queues: it lets time pass for a queue, and checks which
-//! messages were enqueued.
+//! Helpers for the tests of programs that use queues. They let time pass for a queue, and check
+//! which messages were enqueued.
 //!
 //! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no
 //! pauses:
@@ -47,17 +47,17 @@ use crate::{
 };
 
 /// Lets the time `by` pass for one queue, at most 36,500 days. Messages that would become due
-/// within it are due now, in the same order; messages that are due later are due earlier by that
-/// time. Leases, retries and delays are due times too, so a lease that would end within that time
-/// has expired. Returns the number of messages in the queue.
+/// within that time are due now, in the same order. Messages that are due later become due earlier
+/// by that time. Leases, retries and delays are due times too, so a lease that would end within
+/// that time has expired. Returns the number of messages in the queue.
 ///
-/// Past events (an enqueue, a death, an archiving) move back by the same time, as [`Queue::prune`]
-/// sees them. Waiting consumers and workers are woken in every process. The clocks of the server
-/// and of this process do not change, nor do a worker's own pauses and timeouts. A worker whose
-/// lease has expired finds it lost when it renews or settles the lease.
+/// For [`Queue::prune`], past events (an enqueue, a death, an archiving) move back by the same
+/// time. Waiting consumers and workers are woken in every process. The clocks of the server and of
+/// this process do not change, nor do a worker's own pauses and timeouts. A worker whose lease has
+/// expired finds it lost when it renews or settles the lease.
 ///
-/// The call waits for transactions that have taken messages of the queue. It would wait forever for
-/// a transaction of the same task, so commit that transaction first.
+/// The call waits for transactions that have taken messages of the queue. Commit any such
+/// transaction of the same task first; otherwise the call never returns.
 ///
 /// # Errors
 /// A database error, or the time is out of bounds. The role must have the right to update the
@@ -71,10 +71,10 @@ use crate::{
 /// ```
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
-    // Wakes waiting consumers even if the caller stops waiting. No floor is above the current time,
-    // and no message becomes due earlier than that.
+    // Wakes waiting consumers even if the caller stops waiting. No floor needs lowering: floors are
+    // never above the current time, and no message becomes due before it.
     let work = async move {
-        // The statement locks the whole queue, so it may deadlock with a worker. In that case
+        // The statement locks the whole queue, so it may deadlock with a worker. After a deadlock,
         // nothing has changed yet.
         let rows = loop {
             match shared.query(&shared.sql.shift, &[&seconds]).await {
@@ -105,7 +105,7 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
 pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
     let mut messages = queue.peek(usize::MAX).await?;
     messages.sort_by_key(|message| message.id);
-    messages.dedup_by_key(|message| message.id); // a message may move between the reads of two pages
+    messages.dedup_by_key(|message| message.id); // a message may move between two pages while they are read
     Ok(messages)
 }
 
@@ -161,8 +161,7 @@ async fn messages_for<T: Payload>(queue: &Queue<T>, caller: &Location<'_>) -> Ve
     }
 }
 
-/// Panics with the caller's position, because a panic inside a future would report a line of this
-/// file.
+/// Panics with the caller's position. A panic inside a future would report a line of this file.
 fn fail(caller: &Location<'_>, text: &str) -> ! {
     panic!("{caller}: {text}")
 }

@@ -1,5 +1,5 @@
-//! Decides how a consumer waits when nothing is due. Pure: this module chooses the next step from
-//! the last dequeue, and the consumer carries it out.
+//! Decides how a consumer waits when nothing is due, without I/O. It chooses the next step from the
+//! last dequeue, and the consumer performs it.
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 /// notifications themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// Dequeues at this interval. Each dequeue costs a statement; nothing else is needed.
+    /// Dequeues at this interval. Each dequeue costs a statement; no connection listens.
     Poll(Duration),
     /// Listens for notifications, and sends nothing while idle, except for a slow poll as a safety
     /// net.
     Notify,
     /// Listens for notifications, but dequeues a few more times before it relies on them. Stops
-    /// listening while the traffic has no pause for a second, or while other processes send
-    /// thousands of notifications a second: each makes their commits wait for one another.
+    /// listening when traffic has had no pause for a second. Also stops while other processes send
+    /// thousands of notifications a second, because commits that notify wait for each other.
     #[default]
     Adaptive,
 }
@@ -36,20 +36,21 @@ impl Wait {
 
 /// The poll interval of a consumer that listens.
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
-/// The poll interval of a consumer that should listen but cannot.
+/// The poll interval of a consumer that should listen but receives no notifications.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// The pauses after which an adaptive consumer dequeues again, unless it is notified, before it
-/// relies on notifications. Notifications from another process arrive some milliseconds apart.
+/// The pauses of an adaptive consumer before it relies on notifications. After each pause it
+/// dequeues again, unless a notification came first. Notifications from another process arrive some
+/// milliseconds apart.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// The duration of traffic without a pause after which an adaptive consumer stops listening.
 const TRAFFIC: Duration = Duration::from_secs(1);
-/// The number of notifications from other processes in a second from which an adaptive consumer
-/// stops listening. A commit that notifies waits for all others that do, so these are close to the
-/// most that a server can send.
+/// The rate of notifications per second from other processes (a flood) at which an adaptive
+/// consumer stops listening. Commits that notify wait for each other, so this is close to the most
+/// that a server can send.
 const FLOOD: f64 = 2_000.0;
-/// The number of dequeues in a second that find something, below which a flood is over.
+/// The number of successful dequeues per second below which a flood is over.
 const TRICKLE: f64 = 250.0;
-/// The number of empty dequeues in a row after which a flood is over: 15 ms.
+/// The number of consecutive empty dequeues after which a flood is over: 15 ms.
 const DRY: usize = 8;
 /// The first and the longest pause while other sessions hold all due messages.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
@@ -63,7 +64,7 @@ pub(crate) enum Step {
     Pause(Duration),
     /// Start listening, then dequeue again at once.
     Listen,
-    /// Check when the next message is due, and wait for that time or for a notification.
+    /// Check when the next message is due, then wait for that time or for a notification.
     Look,
 }
 
@@ -76,29 +77,29 @@ pub(crate) struct Pace {
     /// The number of consecutive looks that found something due but locked.
     locked: u32,
     busy_since: Option<Instant>,
-    /// The start of a wait that is not a short pause.
+    /// The start of a wait that is longer than a short pause.
     looking_since: Option<Instant>,
     /// True if the last two messages were too far apart for pauses to find the next one.
     is_quiet: bool,
     flood: Flood,
 }
 
-/// Detects that other processes send so many notifications that the consumer finds messages sooner
-/// without them.
+/// Detects a flood: other processes send so many notifications that the consumer finds messages
+/// sooner without them.
 #[derive(Debug, Default)]
 struct Flood {
     is_on: bool,
-    /// The start of the present second.
+    /// The start of the current second.
     since: Option<Instant>,
-    /// The number of notifications from other processes at the start of this second.
+    /// The number of notifications from other processes at the start of the current second.
     notified: Option<u64>,
-    /// The number of dequeues in this second that found something.
+    /// The number of dequeues in the current second that found something.
     found: u32,
 }
 
 impl Flood {
-    /// Records that a dequeue found something after `notified` notifications, if the consumer
-    /// listens.
+    /// Records that a dequeue found something. `notified` is the number of notifications so far, if
+    /// the consumer listens.
     fn found(&mut self, now: Instant, notified: Option<u64>) {
         self.found += 1;
         let since = *self.since.get_or_insert(now);
@@ -132,8 +133,9 @@ impl Pace {
         }
     }
 
-    /// Records that a dequeue found something, after `notified` notifications from other
-    /// processes if the consumer listens. Returns true if the consumer should stop listening.
+    /// Records that a dequeue found something. `notified` is the number of notifications from other
+    /// processes so far, if the consumer listens. Returns true if the consumer should stop
+    /// listening.
     pub fn found(&mut self, now: Instant, notified: Option<u64>) -> bool {
         self.flood.found(now, notified);
         self.empty = 0;
@@ -144,7 +146,7 @@ impl Pace {
         self.wait == Wait::Adaptive && (self.flood.is_on || now.duration_since(since) > TRAFFIC)
     }
 
-    /// Records that a dequeue waited for a notification before it was sent. The traffic then has
+    /// Records that a dequeue waited for a notification before it was sent. So the traffic has
     /// pauses, in which polling would find messages too late.
     pub fn lingered(&mut self) {
         self.busy_since = None;
@@ -174,12 +176,13 @@ impl Pace {
         }
     }
 
-    /// Returns the pause after other sessions held all due messages for the last `times` looks.
+    /// Returns the pause after `times` consecutive looks at which other sessions held all due
+    /// messages.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
 
-    /// Returns how long to sleep after a look, unless a notification arrives: the oldest visible
+    /// Returns how long to sleep after a look if no notification arrives. The oldest visible
     /// message is due in `due_in` seconds.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;
@@ -189,7 +192,7 @@ impl Pace {
                 self.locked += 1;
                 Self::held(self.locked)
             }
-            // Adds a quarter of a millisecond, so that the consumer wakes when the message is due
+            // Adds a quarter of a millisecond, so that the consumer wakes after the message is due
             // and not just before.
             Some(due_in) => {
                 self.locked = 0;
@@ -259,7 +262,7 @@ mod tests {
         assert!(!second(&mut pace, 3).0 && !second(&mut pace, 3).0, "1,500 a second are no flood");
         let (stops, now) = second(&mut pace, 5);
         assert!(stops, "2,500 a second are one");
-        // It does not listen now, and polls: at first after a millisecond.
+        // The consumer does not listen now. It polls, first after a millisecond.
         pace.found(now, None);
         for pause in [SPINS[0], SPINS[1], SPINS[1]] {
             assert_eq!(pace.nothing(now, false), Step::Pause(pause));

@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// The limits on how many messages all processes together may dequeue from a queue. The limits are
-/// exact: the transaction that dequeues checks them, so dequeues from a queue with limits wait for
-/// each other's commits. While a transaction that took messages is open, other dequeues find
-/// nothing.
+/// exact, because the transaction that dequeues checks them. So dequeues from a queue with limits
+/// wait for each other's commits. While a transaction that took messages is open, other dequeues
+/// find nothing.
 ///
 /// ```
 /// # use trunkline::{Db, Limits, Result};
@@ -49,8 +49,8 @@ impl Limits {
         Self { max_leased: Some(messages), ..self }
     }
 
-    /// Limits the number of messages dequeued per second: more than 0, at most a thousand million.
-    /// 0.1 is one message in ten seconds.
+    /// Limits the number of messages dequeued per second: more than 0, at most a billion (10⁹). 0.1
+    /// is one message in ten seconds.
     #[must_use]
     pub const fn per_second(self, messages: f64) -> Self {
         Self { per_second: Some(messages), ..self }
@@ -64,15 +64,14 @@ impl Limits {
     }
 
     /// Limits the number of messages of each key that workers start per second, in a queue with
-    /// keys ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a
-    /// thousand million. 0.1 is one message in ten seconds. A message that is delivered again
-    /// counts again.
+    /// keys ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a billion
+    /// (10⁹). 0.1 is one message in ten seconds. Each further delivery of a message counts too.
     ///
-    /// The worker that holds the key's partition enforces the rate without asking other workers,
-    /// and all workers together never exceed it. A worker that takes over a partition begins with
-    /// empty buckets, dated to the last time at which its predecessor could have started a message.
-    /// Messages of a key beyond the rate wait, and messages of other keys overtake them. Partitions
-    /// of such a queue cannot be leased in SQL.
+    /// The worker that owns the key's partition enforces the rate without asking other workers, and
+    /// all workers together never exceed it. A worker that takes over a partition begins with empty
+    /// buckets. They fill from the last time at which its predecessor could have started a message.
+    /// Messages of a key beyond the rate wait, while messages of other keys overtake them.
+    /// Partitions of such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }
@@ -86,8 +85,8 @@ impl Limits {
         Self { key_burst: Some(messages), ..self }
     }
 
-    /// Reads three columns starting at `at`, and the limits of keys from two columns starting at
-    /// `of_keys`.
+    /// Reads three columns starting at column `at`, and the limits of keys from two columns
+    /// starting at column `of_keys`.
     pub(crate) fn of(row: &Row, at: usize, of_keys: usize) -> Result<Self> {
         let (per_second, burst) = per_second_of(row, at + 1)?;
         let (key_per_second, key_burst) = per_second_of(row, of_keys)?;
@@ -104,8 +103,8 @@ fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
 }
 
 impl Db {
-    /// Sets all limits of a queue. A limit that is not named is removed. The limits apply from now
-    /// on, also to running programs.
+    /// Sets all limits of a queue. Limits that `limits` leaves unset are removed. The new limits
+    /// apply at once, also to running programs.
     ///
     /// # Errors
     /// A limit is out of bounds, or a burst has no rate; then no limit is changed. There is no such
@@ -125,8 +124,8 @@ impl Db {
     }
 
     /// Pauses a queue for all programs: from now on, no message is taken or leased from it.
-    /// Enqueues continue to work, and leased messages keep their leases. Consumers and workers
-    /// wait. The queue stays paused until [`Db::resume_queue`].
+    /// Enqueues still work, and leased messages keep their leases. Consumers and workers wait until
+    /// [`Db::resume_queue`] is called.
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).

@@ -1,5 +1,5 @@
-//! The schema and its versions. Steps change tables, forward only; each migration also replaces the
-//! functions and templates with those of this library.
+//! The schema and its versions. Steps change tables and only go forward. Each migration also
+//! replaces the functions and templates with this library's.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-// STEPS, FUNCTIONS and TEMPLATES: the names and contents of the files in `sql/`.
+// Defines STEPS, FUNCTIONS and TEMPLATES: the names and contents of the files in `sql/`.
 include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 
 /// The version of the first release, whose tables are the first step.
@@ -43,9 +43,9 @@ impl Installed {
 
 impl Db {
     /// Brings the schema to this library's version, in one transaction. It applies the missing
-    /// steps, then replaces all functions, then the functions of every queue. Safe to call again,
-    /// and from many processes at the same time: they wait for each other. Returns the number of
-    /// applied steps. Leaves the schema unchanged if it is newer and supports this library.
+    /// steps, then replaces all functions, then the functions of every queue. Returns the number of
+    /// applied steps. The call can be repeated and can run in many processes at once: they wait for
+    /// each other. If the schema is newer and supports this library, it stays unchanged.
     ///
     /// # Errors
     /// The schema is newer and does not support this library, the schema or something in it belongs
@@ -62,7 +62,7 @@ impl Db {
             return Ok(0);
         }
         if found.version == SCHEMA_VERSION && self.functions_are_current(&session).await? {
-            self.give_back(session); // needs no rights beyond reading
+            self.give_back(session); // this path needs only the right to read
             return Ok(0);
         }
         self.check_name(&session).await?;
@@ -116,8 +116,9 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Adds the headers of each queue's functions, for psql to show. Runs outside the migration's
-    /// transaction, because the server has no room for the locks of several hundred queues.
+    /// Adds header comments to each queue's functions, for psql to show. Runs outside the
+    /// migration's transaction, because the server has no room for the locks of several hundred
+    /// queues.
     async fn describe_queues(&self, session: &Session) -> Result<()> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
         let mut behind = Some(String::new());
@@ -128,9 +129,9 @@ impl Db {
     }
 
     /// Removes the schema with all queues and their contents, and every other object that depends
-    /// on it. Does nothing if there is no schema. Removes up to twenty queues in one transaction,
-    /// all or nothing. If there are more, each transaction removes twenty, so that the server has
-    /// room for the locks. After a failure in between, call this method again.
+    /// on it. Does nothing if there is no schema. Up to twenty queues are removed in one
+    /// transaction, all or nothing. If there are more, each transaction removes twenty, because the
+    /// server has no room for more locks. If such a call fails halfway, call this method again.
     /// # Errors
     /// The role does not own the schema. Or there are more than twenty queues, and one of them is
     /// in use for ten seconds.
@@ -168,8 +169,8 @@ impl Db {
         Ok(self.found(&*self.session(Class::Main).await?).await?.version)
     }
 
-    /// Fails, with advice, unless the schema has this library's version or a newer one that
-    /// supports it.
+    /// Returns an error, with advice, unless the schema has this library's version or a newer one
+    /// that supports it.
     pub(crate) async fn check_schema(&self) -> Result<()> {
         let found = self.found(&*self.session(Class::Main).await?).await?;
         if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }

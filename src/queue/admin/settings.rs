@@ -13,7 +13,7 @@ use crate::{
     queue::{admin::description::Description, message::payload::ColumnType},
 };
 
-/// The number of retries of a change that ends in a deadlock.
+/// The maximum number of retries of a change that ends in a deadlock.
 const ALTERS: usize = 4;
 
 /// The settings of a new queue.
@@ -101,22 +101,22 @@ impl Settings {
         Self { priorities, ..self }
     }
 
-    /// Sets the aging that one step of priority is worth: more than zero, at most 36,500 days; a
+    /// Sets the aging that one level of priority is worth: more than zero, at most 36,500 days; a
     /// minute by default.
     ///
-    /// Each step of priority adds this time to a message's age. The due message with the highest
-    /// resulting age leaves first, to within a sixteenth of this time. A message of the lowest
-    /// priority is overtaken only by messages that are enqueued within this time, times the steps,
-    /// after it. So no message starves, except with [`Duration::MAX`]: the highest priority then
-    /// always leaves first.
+    /// Each level of priority adds this time to a message's age. The due message with the highest
+    /// resulting age leaves first, to within a sixteenth of this time. For each level of
+    /// difference, a message is overtaken only by messages enqueued within this time after it. So
+    /// no message starves, except with [`Duration::MAX`]: the highest priority then always leaves
+    /// first.
     #[must_use]
     pub fn aging(self, aging: Duration) -> Self {
         Self { aging, ..self }
     }
 
     /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)). This
-    /// cannot be changed later. Ending a message then costs a little more. Cannot be combined with
-    /// [`Settings::partitions`].
+    /// cannot be changed later. With unique keys, ending a message costs slightly more. Cannot be
+    /// combined with [`Settings::partitions`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
@@ -128,8 +128,8 @@ impl Settings {
     /// [`Changes::partitions`] can raise the number later. Cannot be combined with priorities or
     /// uniqueness.
     ///
-    /// The hash of a key chooses its partition, and one worker at a time leases a partition as a
-    /// whole. So at most as many workers (processes) as there are partitions have work.
+    /// The hash of a key determines its partition, and each partition is leased as a whole by one
+    /// worker at a time. So at most as many workers (processes) have work as there are partitions.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions, ..self }
@@ -143,7 +143,7 @@ impl Settings {
     }
 }
 
-/// Changes to the settings of a queue. Settings that are not named keep their values.
+/// Changes to the settings of a queue. Settings that are not set here keep their values.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -202,10 +202,10 @@ impl Changes {
     /// Raises the number of partitions in a queue with keys to a multiple of the current number, at
     /// most 256 ([`Settings::partitions`]).
     ///
-    /// Workers and producers may run during the change, and it preserves the order and the limits
-    /// of keys. The queue delivers nothing until its waiting messages have been moved: about 20
-    /// seconds for each million messages. If the change ends in a deadlock with other transactions,
-    /// it is tried again up to four times. If all tries fail, nothing is changed.
+    /// Workers and producers may run during the change, which preserves the order and the limits of
+    /// keys. The queue delivers nothing until its waiting messages have been moved: about 20
+    /// seconds per million messages. If the change ends in a deadlock with other transactions, it
+    /// is retried up to four times. If all tries fail, nothing is changed.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions: Some(partitions), ..self }
@@ -234,9 +234,9 @@ impl Db {
         Ok(())
     }
 
-    /// Changes settings of a queue for all programs. Leases that begin later have the new lease
-    /// time, and leased messages keep their leases. Open handles keep the `max_batch`, and workers
-    /// the lease time, that they started with.
+    /// Changes settings of a queue for all programs. The new lease time applies to later leases;
+    /// leased messages keep their leases. Open handles keep the `max_batch` with which they were
+    /// opened, and running workers keep their lease time.
     ///
     /// # Errors
     /// A setting is out of bounds; then no setting is changed. There is no such queue
@@ -289,8 +289,8 @@ impl Db {
     }
 }
 
-/// Converts a duration to seconds. The cap is out of bounds for every setting, so the server
-/// rejects it.
+/// Converts a duration to seconds. A longer duration becomes 10¹⁰ seconds, which the server rejects
+/// for every setting.
 fn in_seconds(time: Duration) -> f64 {
     time.as_secs_f64().min(1e10)
 }

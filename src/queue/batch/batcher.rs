@@ -1,11 +1,11 @@
-//! Calls share statements: calls that arrive while a statement runs wait together, and the next
-//! statement serves all of them.
+//! Lets calls share statements. Calls that arrive while a statement runs wait together, and the
+//! next statement serves all of them.
 //!
 //! There is no timer. A call that finds no statement running receives a [`Permit`] and spawns a
 //! task, which runs one statement after another until no call waits. If that task ends early, by a
-//! panic or together with its runtime, its permit is dropped. The waiting calls are then left to
-//! the other permit, or fail if there is none: no call waits for a statement that is never sent.
-//! The calls that a running statement serves belong to its work, and fail when the work is dropped.
+//! panic or with its runtime, its permit is dropped. The waiting calls are then left to the other
+//! permit, or fail if there is none: no call waits for a statement that is never sent. Calls that a
+//! running statement serves belong to its work, and fail if the work is dropped.
 //!
 //! This file does no I/O. The five kinds of calls define their own work: enqueues (`coalesce`),
 //! dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and consumers that
@@ -26,17 +26,16 @@ pub(crate) trait Waiting {
 
     fn is_empty(&self) -> bool;
 
-    /// Returns true if the waiting calls are worth a second statement in addition to the running
-    /// one.
+    /// Returns true if the waiting calls are worth a second statement while one is running.
     fn deserve_another(&self, _: &Running) -> bool {
         false
     }
 
-    /// Removes the work of the next statement, and counts its messages. Returns `None` to end the
-    /// permit.
+    /// Removes and returns the work of the next statement, with its number of messages. Returns
+    /// `None` to end the permit.
     fn next(&mut self, running: &Running) -> Option<(Self::Work, usize)>;
 
-    /// Removes the calls that fail because no permit is left to serve them.
+    /// Removes and returns the calls that fail because no permit is left to serve them.
     fn abandoned(&mut self) -> Vec<Self::Call>;
 
     fn fail(call: Self::Call);
@@ -69,7 +68,7 @@ impl<W: Waiting> Batcher<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Returns a permit if a statement must be started for it.
+    /// Adds a call. Returns a permit if the caller must start a statement for it.
     pub fn join(self: &Arc<Self>, add: impl FnOnce(&mut W)) -> Option<Permit<W>> {
         let always = |waiting: &mut W| {
             add(waiting);
@@ -78,7 +77,8 @@ impl<W: Waiting> Batcher<W> {
         self.try_join(always)?.1
     }
 
-    /// Adds a call if there is room for it, as `add` decides.
+    /// Adds a call if there is room for it; `add` decides. Returns its result, with a permit as in
+    /// `join`.
     pub fn try_join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> Option<R>) -> Option<(R, Option<Permit<W>>)> {
         let mut state = self.state();
         let added = add(&mut state.waiting)?;
@@ -121,9 +121,8 @@ impl<W: Waiting> Permit<W> {
     }
 
     /// Yields, so that callers that have just been answered can share the next statement with each
-    /// other or with the waiting calls. A lone caller has no other call to share with. For such a
-    /// caller, a yield made the runtime wake another thread, which took a third of the caller's
-    /// time.
+    /// other or with the waiting calls. A lone caller does not yield: there, a yield made the
+    /// runtime wake another thread, which took a third of the caller's time.
     pub async fn give_way(&self, answered: usize) {
         if answered > 1 || !self.state().waiting.is_empty() {
             tokio::task::yield_now().await;

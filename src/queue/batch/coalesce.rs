@@ -13,26 +13,25 @@ use crate::{
     queue::message::{keys, unique::Unique},
 };
 
-/// The maximum number of bytes in a row, unless its only message is larger. A larger row would cost
-/// the server new pages. Its allocator returns blocks above 128 KiB to the system when a statement
-/// ends, and needs cleared blocks for the next statement.
+/// The maximum number of bytes in a row, unless its only message is larger. A larger row would make
+/// the server allocate new pages: its allocator returns blocks above 128 KiB to the system when a
+/// statement ends, and needs cleared blocks for the next one.
 pub(crate) const BATCH_BYTES: usize = 64 << 10;
 /// The size in bytes above which an insert takes no further row.
 pub(crate) const INSERT_BYTES: usize = 1 << 20;
-/// The maximum memory of waiting messages. Above it, callers wait for room.
+/// The maximum memory of waiting messages. Above this limit, callers wait for room.
 const WAITING_BYTES: usize = 16 << 20;
-/// The number of bytes that each message counts in addition to its own.
+/// The overhead in bytes that is counted for each message in addition to its size.
 const OVERHEAD: usize = 32;
-/// The number of waiting messages that starts a second insert; a full row starts one too. While the
-/// server stores one row, the client encodes the other.
+/// The number of waiting messages that starts a second insert. A full row also starts one. While
+/// the server stores one row, the client encodes the other.
 const WORTH_ANOTHER: usize = 128;
-/// The time in which a server stores a message. A second insert starts only when at least as many
-/// messages wait as the server stores while an insert runs. If the disk is slow, a small insert
-/// would only queue behind the flush of the first insert, and the next calls would queue behind
-/// both.
+/// The time that a server needs to store a message. A second insert starts only when enough
+/// messages wait: as many as the server stores while an insert runs. On a slow disk, a small insert
+/// would only queue behind the first insert's flush, and the next calls would queue behind both.
 const STORED_IN: Duration = Duration::from_micros(16);
-/// The number of messages, waiting and in an insert together, up to which an insert starts at once.
-/// Two commits that share a flush cost less than a wait for the first commit.
+/// The number of messages, waiting and being inserted together, up to which an insert starts at
+/// once. Two commits that share a flush cost less than waiting for the first commit.
 const FEW: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -41,7 +40,7 @@ pub(crate) struct New<'a> {
     pub lane: u16,
     pub key: Option<&'a str>,
     pub element: &'a [u8],
-    /// The metadata's element; empty if the message has none.
+    /// The encoded metadata; empty if the message has none.
     pub metadata: &'a [u8],
     /// The message's unique key.
     pub claim: Option<&'a Unique>,
@@ -50,7 +49,7 @@ pub(crate) struct New<'a> {
 }
 
 impl New<'_> {
-    /// Returns the number of bytes that the message counts while it waits.
+    /// Returns the number of bytes that are counted for the message while it waits.
     fn bytes(&self) -> usize {
         let keys = self.key.map_or(0, str::len) + self.claim.map_or(0, |claim| claim.key.len());
         self.element.len() + self.metadata.len() + keys + self.columns.map_or(0, str::len) + OVERHEAD
@@ -66,15 +65,15 @@ pub(crate) struct Coalescer {
 
 pub(crate) type InsertPermit = Permit<OpenRows>;
 
-/// A caller's receipt, and a permit if an insert must be started.
+/// A caller's receipt, and a permit if the caller must start an insert.
 pub(crate) struct Joined {
     pub receipt: Receipt,
     pub permit: Option<InsertPermit>,
 }
 
 impl Coalescer {
-    /// Creates a coalescer. Either all of its messages have a unique key, or none has. The queue
-    /// has `lanes` priorities or partitions. An insert takes at most `rows` rows of at most
+    /// Creates a coalescer for a queue with `lanes` priorities or partitions. Either all of its
+    /// messages have a unique key, or none has. An insert takes at most `rows` rows of at most
     /// `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
@@ -119,8 +118,8 @@ impl OpenRows {
     fn add(&mut self, new: New<'_>) -> Receipt {
         let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
-        // Only the last row of a lane grows, so that the messages of each lane stay in order. Those
-        // with other values of columns have rows of their own.
+        // Only the last row of a priority or partition grows, so that its messages stay in order.
+        // Messages with other column values have rows of their own.
         let last = self.batches.iter().rposition(|batch| batch.lane == lane && batch.columns.as_deref() == columns);
         let at = last.filter(|at| {
             let batch = &self.batches[*at];
@@ -162,9 +161,9 @@ impl Waiting for OpenRows {
         self.batches.is_empty()
     }
 
-    /// Returns true if another insert is worth starting. This is so if more rows wait than there
-    /// are lanes, because one of them is then full. It is also so if enough messages wait, or if
-    /// few messages wait and few are in the other insert.
+    /// Returns true if another insert is worth starting. If more rows wait than there are lanes,
+    /// one of the rows is full. Otherwise enough messages must wait, or few messages must wait with
+    /// few in the running insert.
     fn deserve_another(&self, running: &Running) -> bool {
         let least = WORTH_ANOTHER.max((running.took.as_nanos() / STORED_IN.as_nanos()) as usize);
         let waiting = self.messages();
@@ -172,8 +171,8 @@ impl Waiting for OpenRows {
         self.batches.len() > self.lanes || waiting >= least || are_few
     }
 
-    /// Takes the oldest rows. A row with values of columns is taken alone. Leaves messages that are
-    /// not worth a second insert to the first one.
+    /// Takes the oldest rows. A row with column values is taken alone. Messages that are not worth
+    /// a second insert are left to the first one.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;

@@ -1,5 +1,5 @@
-//! Dequeues that arrive while a statement runs share the next statement, which asks for all of
-//! their messages together.
+//! Lets dequeues share statements. Requests that arrive while a statement runs are combined in the
+//! next statement.
 
 mod distribute;
 mod batches;
@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 pub(crate) const PAGE: usize = 1 << 15;
 
 /// The number of requested messages that starts a second statement, which has its own commit. A
-/// second statement also starts if the running one asks for this number, because small requests
-/// should not wait for large ones.
+/// second statement also starts if the running one asks for at least this number, so that small
+/// requests do not wait for large ones.
 const WORTH_ANOTHER: usize = 1024;
 
 pub(crate) struct DequeueRequest {
@@ -54,8 +54,8 @@ impl Waiting for Requests {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(|request| request.n).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest request, together with later requests that dequeue in the same way, for at
-    /// most a page of messages. Drops requests whose callers have left.
+    /// Takes the oldest request, and later requests that dequeue in the same way, for at most a
+    /// page of messages. Drops requests whose callers have left.
     fn next(&mut self, _: &Running) -> Option<(Vec<DequeueRequest>, usize)> {
         let (mut requests, mut others) = (Vec::<DequeueRequest>::new(), VecDeque::new());
         let (mut asked, mut is_full) = (0, false);
@@ -63,7 +63,7 @@ impl Waiting for Requests {
             match requests.first() {
                 Some(first) if first.how != request.how || is_full => others.push_back(request),
                 Some(_) if asked + request.n > PAGE => {
-                    is_full = true; // small requests must not overtake it again and again
+                    is_full = true; // small requests must not overtake this one again and again
                     others.push_back(request);
                 }
                 _ => {

@@ -1,4 +1,4 @@
-//! Calls that share statements: the batcher, and the kinds of calls that use it.
+//! Lets calls share statements: the batcher, and the kinds of calls that use it.
 
 pub(super) mod batcher;
 pub(super) mod coalesce;

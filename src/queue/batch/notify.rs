@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The minimum time between notifications to other processes, except before the first.
+/// The minimum time between notifications to other processes. The first one is sent at once.
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
 /// The channels that wait for a notification, shared by all clones of a [`Db`].
@@ -47,7 +47,7 @@ impl Waiting for Channels {
         (count > 0).then_some((channels, count))
     }
 
-    /// Returns no calls: no caller waits, and the task of the next caller sends these channels too.
+    /// Returns no calls, because no caller waits. The next caller's task also sends these channels.
     fn abandoned(&mut self) -> Vec<Infallible> {
         Vec::new()
     }
@@ -57,8 +57,8 @@ impl Waiting for Channels {
     }
 }
 
-/// The channels of a notification that is being sent. If the task is dropped before the server has
-/// answered, they are queued again.
+/// The channels of a notification that is being sent. If the task is dropped before the server's
+/// reply, the channels are queued again.
 struct Unsent<'a> {
     permit: &'a Permit<Channels>,
     channels: Vec<String>,
@@ -70,12 +70,12 @@ impl Drop for Unsent<'_> {
     }
 }
 
-/// The statement that sends a notification, with the schema's name.
+/// The cached statement that sends notifications; it contains the schema's name.
 #[derive(Default)]
 struct Notification(OnceLock<Arc<Sql>>);
 
 impl Db {
-    /// Returns the statement that notifies sessions that have announced themselves.
+    /// Returns the statement that notifies sessions listed as listening.
     fn notification(&self) -> Arc<Sql> {
         let cached = self.attached::<Notification>();
         let new = || self.statement("notify", include_str!("../../../sql/statements/notify.sql")).into();
@@ -98,8 +98,8 @@ impl Db {
     }
 
     /// Runs a statement that returns at most `most` rows and whose commit wakes consumers. If no
-    /// notification is being sent, one follows in the same flush, as a separate transaction. A
-    /// consumer then wakes one round trip earlier.
+    /// notification is being sent, one follows in the same flush, as a separate transaction.
+    /// Consumers then wake one round trip earlier.
     pub(crate) async fn query_and_wake(
         &self,
         session: &Session,
@@ -123,7 +123,7 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(send_waiting(self.clone(), permit, NOTIFY_GAP)); // serves calls that arrive in the meantime
+        tokio::spawn(send_waiting(self.clone(), permit, NOTIFY_GAP)); // this task also serves calls that arrive later
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         let rows = first_answer(session.query_rows(sql, params, most), session.query(&notify, &notification)).await;
@@ -135,7 +135,7 @@ impl Db {
 /// Sends two statements, in this order, and returns the answer to the first as soon as it arrives.
 async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) -> A {
     match select(pin!(first), pin!(second)).await {
-        // On a busy machine the answer may arrive during the first poll, before the second
+        // On a busy machine, the first reply may arrive during the first poll, before the second
         // statement is sent.
         Either::Left((answer, second)) => {
             let _ = second.now_or_never(); // sends the second; its answer is not needed

@@ -1,4 +1,5 @@
-//! Calls that end leases while a statement runs share the next statement.
+//! Lets calls that end leases share statements. Calls that arrive while a statement runs are
+//! combined.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,21 +19,21 @@ use crate::{
 pub(crate) enum Ending {
     Ack,
     Archive,
-    /// The lease is undone, and the attempt is not counted.
+    /// Undoes the lease, without counting the attempt.
     Release,
-    /// The seconds until the message is due again, and the error.
+    /// Retries after this number of seconds, with this error.
     Retry(f64, String),
-    /// The reason for the dead letter.
+    /// Makes the message a dead letter for this reason.
     Bury(String),
-    /// The number of seconds from now until the lease ends.
+    /// Extends the lease to this number of seconds from now.
     Extend(f64),
-    /// A retry of a message that is without a lease because of a rollback. Without a delay, the
-    /// message becomes a dead letter.
+    /// Counts an attempt of a message whose lease was undone by a rollback, and retries it after
+    /// the delay. Without a delay, the message becomes a dead letter.
     Charge(Option<f64>, String),
 }
 
 impl Ending {
-    /// Returns the name for metrics and spans; `None` if no lease ends.
+    /// Returns the name for metrics and spans, or `None` if no lease ends.
     pub fn end(&self) -> Option<End> {
         match self {
             Self::Ack => Some(End::Done),
@@ -44,7 +45,7 @@ impl Ending {
         }
     }
 
-    /// Returns true if one statement can carry out both.
+    /// Returns true if one statement can perform both.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -57,8 +58,8 @@ impl Ending {
 pub(crate) struct SettleRequest {
     pub ending: Ending,
     pub leases: Vec<Lease>,
-    /// Sends the caller the number of its messages that became dead letters because their attempts
-    /// were exhausted.
+    /// Sends the caller the number of messages that became dead letters because their attempts were
+    /// exhausted.
     pub done: oneshot::Sender<Result<usize>>,
 }
 
@@ -69,21 +70,21 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<Option<f64>>,
     pub errors: Vec<String>,
-    /// The number of a request, and an id whose lease an earlier request ends. The later request
-    /// has lost that lease.
+    /// The number of each request for an id whose lease an earlier request ends, with that id. The
+    /// later request has lost the lease.
     ended_before: Vec<(usize, i64)>,
 }
 
 impl Settled {
-    /// Reads the row of a statement that ends leases. The statements after which messages may be
-    /// dead have a column more.
+    /// Reads a row of a statement that ends leases. Statements that can make messages dead letters
+    /// return one more column.
     pub fn of(row: &Row) -> Result<Self> {
         let settled = Self::checked(row.read(0)?, row.read(1)?, row.read(2)?)?;
         let dead = row.columns().len() > 3 && row.read(3)?;
         Ok(Self { dead, ..settled })
     }
 
-    /// Returns the messages that are dead letters now.
+    /// Returns the messages that became dead letters.
     pub fn dead(all: &[Self]) -> impl Iterator<Item = Self> {
         all.iter().copied().filter(|settled| settled.dead)
     }
@@ -104,7 +105,7 @@ impl Unsettled {
 
 impl Waiting for Unsettled {
     type Call = SettleRequest;
-    /// The settlements; one statement runs each of them.
+    /// The settlements to run, one statement each.
     type Work = Vec<Settlement>;
 
     fn is_empty(&self) -> bool {
@@ -137,7 +138,7 @@ impl Waiting for Unsettled {
 pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {
-    /// Combines the requests, of which there is at least one, in one statement.
+    /// Combines the requests, at least one, into one statement.
     fn of(requests: Vec<SettleRequest>) -> Self {
         let ending = requests[0].ending.clone();
         let mut leases: Vec<(Lease, usize)> = requests
@@ -149,7 +150,7 @@ impl Settlement {
         let mut ended_before = Vec::new();
         leases.dedup_by(|(again, nr), (lease, first)| {
             let is_again = again == lease;
-            // A lease may be extended twice, but only the first call can end it.
+            // A lease may be extended twice, but only the first request can end it.
             if is_again && nr != first && !matches!(ending, Ending::Extend(_)) {
                 ended_before.push((*nr, again.id));
             }
@@ -191,7 +192,7 @@ impl Settlement {
         self.errors.iter().any(|error| !error.is_ascii())
     }
 
-    /// Rewrites the reasons in ASCII, which every encoding of a server contains.
+    /// Rewrites the reasons in ASCII, which every server encoding contains.
     pub fn put_in_ascii(&mut self) {
         for error in &mut self.errors {
             *error = in_ascii(error);
@@ -202,7 +203,7 @@ impl Settlement {
         self.requests.len()
     }
 
-    /// Answers every caller: its leases are among the settled ranges, or lost.
+    /// Answers every caller. A caller's leases are either among the settled ranges or lost.
     pub fn answer(self, queue: &str, outcome: Result<Vec<Settled>>) {
         match outcome {
             Err(error) => {
@@ -233,14 +234,14 @@ impl Settlement {
     }
 }
 
-/// The leases that a statement did not settle: all leases that are not in the set. `None` if it
-/// settled all leases.
+/// The leases that a statement did not settle: all leases outside the set. `None` if it settled
+/// every lease.
 pub(crate) struct Lost(Option<HashSet<Lease>>);
 
 impl Lost {
     /// Compares the settled leases with the number of leases in the statement.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
-        let complete = Settled::messages(settled.iter().copied()) == asked; // true in nearly all cases
+        let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always true
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 

@@ -1,7 +1,7 @@
 //! Dequeued messages without a caller, which go back to the queue.
 //!
-//! Tasks send them back. If such a task ends with its runtime, the messages are kept here, and the
-//! next dequeue sends them back.
+//! A task puts them back. If it ends with its runtime, the messages are kept here, and the next
+//! dequeue puts them back.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +28,7 @@ pub(crate) enum Unclaimed {
     Unreadable(Unreadable),
 }
 
-/// Messages that wait for a runtime that can send them back.
+/// Messages that wait for a runtime in which a task can put them back.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(Mutex<VecDeque<Unclaimed>>);
 
@@ -50,10 +50,10 @@ pub(crate) struct Unreadable {
     pub attempt: i32,
     pub released: i32,
     pub enqueued_at: Time,
-    /// The row's array of payloads, or a new array with the one payload.
+    /// The row's array of payloads, or a new array with one payload.
     payload: Bytes,
     metadata: Option<Bytes>,
-    /// The values of the row's columns that the user has added.
+    /// The values of the row's columns that users added.
     pub own: Option<String>,
     pub reason: String,
 }
@@ -80,7 +80,7 @@ impl Unreadable {
         }
     }
 
-    /// Copies one message of a row. The message's payload may be null.
+    /// Copies one message of a row. Its payload may be null.
     pub fn of_message(
         (id, (attempt, released), enqueued_at): (i64, (i32, i32), Time),
         (element, payload): (u32, Option<&[u8]>),
@@ -91,7 +91,7 @@ impl Unreadable {
         match payload {
             None => value.put_i32(-1),
             Some(payload) => {
-                value.put_i32(payload.len() as i32); // it was an element of an array, so it fits
+                value.put_i32(payload.len() as i32); // it was an element of an array, so its length fits
                 value.put_slice(payload);
             }
         }
@@ -113,7 +113,7 @@ impl Unreadable {
         }
     }
 
-    /// Returns the leases, if there are any. There are at most as many as a row may have messages.
+    /// Returns the leases, if any. There are at most as many as a row may have messages.
     pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
         let (id, attempt) = (self.id, self.attempt);
         let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);

@@ -16,8 +16,8 @@ use crate::{
 impl<T: Payload> Consumer<T> {
     /// Waits for one message, delivered at most once. While it waits, it can also receive messages
     /// that [`Queue::send_direct`](crate::Queue::send_direct) sends inside notifications. Use this
-    /// method if messages are few and must be fast: before and after each wait, the consumer enters
-    /// and leaves a list of waiting consumers.
+    /// method for rare messages that must arrive fast: before and after each wait, the consumer
+    /// enters and leaves a list of waiting consumers.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         loop {
             // An unreadable message has failed its attempt.
@@ -36,7 +36,7 @@ impl<T: Payload> Consumer<T> {
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
             let (rings, was_hearing) = heard_and_hears(subscription);
-            // This may be a message for an earlier call that was dropped while it waited.
+            // An earlier call may have been dropped while this message was sent to it.
             if let Some(letter) = place.leave().await? {
                 return Ok(Offer::direct(queue, letter));
             }
@@ -44,8 +44,9 @@ impl<T: Payload> Consumer<T> {
             if !offer.is_empty() {
                 return Ok(offer);
             }
-            // Enters the list only if the listener already listens to both channels. Otherwise the
-            // second channel's start would make the consumer leave the list again at once.
+            // The consumer enters the list only if the listener already listens to both channels.
+            // Otherwise starting to listen to the second channel would make the consumer leave the
+            // list again at once.
             if was_hearing {
                 place.enter().await?;
             }
@@ -59,7 +60,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Leaves the list of waiting consumers, when no call waits any more.
+    /// Leaves the list of waiting consumers when no call is waiting any longer.
     pub(crate) async fn withdraw(&mut self) -> Result<()> {
         match &mut self.place {
             Some(place) => place.withdraw().await,

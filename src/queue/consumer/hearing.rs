@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use crate::postgres::db::Subscription;
 
-/// Returns the number of notifications so far; `None` without a subscription.
+/// Returns the number of notifications so far, or `None` without a subscription.
 pub(crate) fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
     subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
 }
 
-/// Reads both values at the same moment, and marks them as seen.
+/// Returns the number of notifications and whether notifications arrive, both read at the same
+/// moment. Marks them as seen.
 pub(crate) fn heard_and_hears(subscription: &mut Option<Subscription>) -> (Option<u64>, bool) {
     let Some(subscription) = subscription else { return (None, false) };
     let heard = subscription.heard.borrow_and_update();
@@ -26,8 +27,8 @@ pub(crate) fn hears(subscription: Option<&Subscription>) -> bool {
     subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)
 }
 
-/// Waits for at most `longest`, or until a notification arrives that is not included in the count
-/// `rings`.
+/// Waits until a notification arrives that the count `rings` does not include, but for at most
+/// `longest`.
 pub(crate) async fn sleep(subscription: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
     match subscription {
         Some(subscription) if Some(subscription.heard.borrow().rings) == rings => {

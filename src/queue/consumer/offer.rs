@@ -16,21 +16,21 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased, and have no owner yet. They become the caller's when it
+/// Messages that were taken or leased but have no owner yet. They become the caller's when it
 /// accepts them. **If the offer is dropped, they go back** to the queue, and no attempt is counted.
 ///
-/// This is for programs that pass the result of a call to a receiver that may have stopped waiting:
-/// a thread, an event loop, another language. Rust code that awaits a call does not need it: see
-/// [`Queue::take`].
+/// Use an offer in programs that pass messages to a receiver that may have stopped waiting: a
+/// thread, an event loop, another language. Rust code that awaits a call does not need an offer:
+/// see [`Queue::take`].
 ///
-/// Drop the offer within a tokio runtime. Outside of one, its messages go back only with the next
+/// Drop the offer within a tokio runtime. Otherwise its messages go back only with the next
 /// dequeue.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Offer<T> {
     queue: Queue<T>,
     pages: Vec<Batches>,
-    /// The message of a notification.
+    /// The message of a notification, if the offer holds one.
     letter: Option<Letter>,
     count: usize,
 }
@@ -65,8 +65,8 @@ impl<T: Payload> Offer<T> {
 
     /// Accepts messages like [`accept`](Self::accept), if `confirm` agrees. `confirm` converts all
     /// messages together. If it returns `None`, nothing is accepted: no attempt fails, and all
-    /// messages go back. This is for programs in another language, which may be interrupted while
-    /// they read.
+    /// messages go back. Programs in another language use this method, because they may be
+    /// interrupted while they read.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).

@@ -1,4 +1,4 @@
-//! A consumer's waiting, step by step, until a dequeue finds something.
+//! Lets a consumer wait, step by step, until a dequeue finds something.
 
 use tokio::time::Instant;
 use tracing::warn;
@@ -56,7 +56,7 @@ impl<T: Payload> Consumer<T> {
                     return Ok(found);
                 }
                 Ok(None) => {}
-                // No time is left to try again, so the caller must know that it got no answer.
+                // No time is left to try again, so the caller receives the error.
                 Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
                 Err(error) => self.try_again(error)?,
             }
@@ -64,7 +64,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Dequeues messages that are due now, without waiting. Sends no statement if the last dequeue
-    /// left nothing and no message has been announced since.
+    /// left nothing and no notification has arrived since.
     pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
@@ -79,7 +79,7 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Waits until a look at the queue finds a due message.
+    /// Waits until a probe of the queue finds a due message.
     pub(super) async fn until_due(&mut self) -> Result<()> {
         loop {
             let rings = self.heard();
@@ -94,9 +94,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns `Ok` for errors after which a consumer dequeues again: a lost connection, which each
-    /// guarantee allows for, and the end of another runtime that ran the shared statement. Returns
-    /// all other errors.
+    /// Returns `Ok` for errors after which a consumer dequeues again. These are a lost connection,
+    /// which each guarantee allows for, and the end of another runtime that ran the shared
+    /// statement. Returns all other errors.
     pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
@@ -108,8 +108,8 @@ impl<T: Payload> Consumer<T> {
         Ok(())
     }
 
-    /// Returns the messages that ended a wait, no messages if the time was up, or `None` if the
-    /// consumer must dequeue again.
+    /// Returns the messages that ended a wait, or no messages if the time was up. Returns `None` if
+    /// the consumer must dequeue again.
     fn met(&mut self, wake_up: WakeUp) -> Result<Option<Vec<Message<T>>>> {
         match wake_up {
             WakeUp::Messages(batches, drained) => {
@@ -128,8 +128,8 @@ impl<T: Payload> Consumer<T> {
         heard(&mut self.subscription)
     }
 
-    /// Records a dequeue, perhaps after a pause: if it was short, it left nothing due. Returns the
-    /// number of notifications before the dequeue.
+    /// Records a dequeue, which may have come after a pause. A short dequeue left nothing due.
+    /// Returns the number of notifications before the dequeue.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();
@@ -139,8 +139,8 @@ impl<T: Payload> Consumer<T> {
         rings
     }
 
-    /// Returns a pause for work that can wait until the next message. The pause applies if no
-    /// message is due and the next message will be announced.
+    /// Returns a pause for work that can wait until the next message. There is a pause only if no
+    /// message is due and a notification will announce the next message.
     pub(crate) fn linger(&self, rings: Option<u64>) -> Option<Linger> {
         let subscription = self.subscription.as_ref().filter(|subscription| hears(Some(subscription)))?;
         (rings.is_some() && self.drained == rings).then(|| Linger::new(subscription))
@@ -161,7 +161,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits one step after a dequeue that left nothing due and began after `rings` notifications.
-    /// `messages` is the dequeue that the poller runs for the consumer.
+    /// The poller dequeues `messages` for the consumer.
     async fn wait(
         &mut self,
         messages: Option<(usize, DequeueMode)>,

@@ -1,5 +1,5 @@
-//! A consumer as a stream of single leased messages. A buffer holds them, and releases messages
-//! that the caller does not ask for.
+//! A consumer as a stream of single leased messages. They wait in a buffer, which releases those
+//! that the caller does not ask for in time.
 
 use std::{
     collections::VecDeque,
@@ -32,22 +32,23 @@ use crate::{
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
-    /// Turns the consumer into a [`Stream`] of messages, leased at least once. Each message belongs
-    /// to the caller until its lease ends. The caller acknowledges
-    /// ([`Queue::ack`](crate::Queue::ack)), retries, buries or releases it.
+    /// Turns the consumer into a [`Stream`] of messages, leased at least once. The caller owns each
+    /// message until its lease ends, and acknowledges it ([`Queue::ack`](crate::Queue::ack)),
+    /// retries, buries or releases it.
     ///
     /// - The stream leases up to `prefetch` messages at a time, from 1 to 32,768, and only when it
-    ///   is polled and holds none. It never holds more, even if many messages wait. Choose at most
-    ///   the number of messages that the caller handles in half of the lease time.
-    /// - When a message is returned, about half of the queue's lease time or more is left. If the
-    ///   caller is slow, the stream releases messages that it has held for longer, and no attempt
-    ///   is counted. When it is dropped, it releases all its messages in the same way.
+    ///   is polled while it holds none. It never holds more. Choose at most the number of messages
+    ///   that the caller handles in half of the lease time.
+    /// - When the stream returns a message, about half of the queue's lease time or more is left.
+    ///   If the caller is slow, the stream releases messages that it has held for longer, and no
+    ///   attempt is counted. When the stream is dropped, it releases all its messages in the same
+    ///   way.
     /// - The stream never ends. An error is an item, and the stream continues with the next poll.
     ///   It leases again a tenth of a second after an error; after several errors in a row, the
-    ///   pause grows up to ten seconds. The caller decides whether to continue: after the queue was
+    ///   pause grows up to ten seconds. The caller decides whether to continue. After the queue was
     ///   dropped, each item is an error ([`Error::is_no_queue`]).
-    /// - A poll may be abandoned at any time, as in `select!`: messages that arrive in the meantime
-    ///   are returned by the next poll.
+    /// - A poll may be abandoned at any time, as in `select!`. Messages that arrive after that are
+    ///   returned by the next poll.
     ///
     /// Poll it within a tokio runtime. To work on several messages at the same time, with retries
     /// and renewed leases, see [`Worker`](crate::Worker).
@@ -80,8 +81,8 @@ impl<T: Payload> Consumer<T> {
 
 /// A stream of leased messages: see [`Consumer::messages`].
 pub struct Messages<T> {
-    /// The task that fills the buffer locks the consumer. If the runtime of that task ends, another
-    /// task can lock it.
+    /// The task that fills the buffer holds this lock. If its runtime ends, another task can take
+    /// the lock.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
     prefetch: usize,
     /// The maximum time that a message waits in the buffer.
@@ -174,8 +175,7 @@ impl<T> Buffer<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns two facts: whether the stream waits for messages, and whether messages wait for the
-    /// stream.
+    /// Returns whether the stream waits for messages, and whether messages wait for the stream.
     fn waiting(&self) -> (bool, bool) {
         let state = self.state();
         (state.is_wanted, !state.messages.is_empty())
@@ -196,7 +196,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Releases the remaining messages in a task. No attempt is counted.
+    /// Releases the remaining messages in a separate task. No attempt is counted.
     fn give_back(&self) {
         let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
         leases.sort_unstable();
@@ -212,9 +212,8 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// Fills a buffer in a task, and releases messages that wait in the buffer for too long. If the
-/// task's runtime ends, dropping the filler wakes a waiting poll, and the next poll starts another
-/// task.
+/// The task that fills a buffer, and releases messages that wait in it for too long. If the task's
+/// runtime ends, dropping this value wakes a waiting poll, and the next poll starts another task.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

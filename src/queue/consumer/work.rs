@@ -1,5 +1,5 @@
-//! A consumer's work in a transaction: a failure rolls it back and counts as an attempt, and the
-//! consumer waits for the next messages.
+//! Runs a consumer's work in a transaction. A failure rolls the transaction back and counts as an
+//! attempt, and the consumer waits for the next messages.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -51,11 +51,12 @@ impl<T: Payload> Consumer<T> {
     /// the take and the work together.
     ///
     /// If the work fails or panics, the transaction is rolled back. Several messages are then tried
-    /// again one at a time, so that only the messages that fail count an attempt. A failed message
-    /// is due again after [`Consumer::retry_after`], or becomes a dead letter after its last
-    /// attempt. [`Failure::retry_after`] and [`Failure::dead`] decide otherwise, as in a worker.
-    /// While attempts are left, the consumer waits for the next messages. Each failure reaches the
-    /// hooks ([`Consumer::after_attempt`]). The transaction runs at `read committed`.
+    /// again one at a time, so that an attempt is counted only for messages that fail. A failed
+    /// message is due again after [`Consumer::retry_after`], or becomes a dead letter after its
+    /// last attempt. [`Failure::retry_after`] and [`Failure::dead`] override this, as in a worker.
+    /// While attempts are left, the call does not return, but waits for the next messages. Hooks
+    /// receive each failure ([`Consumer::after_attempt`]). The transaction runs at `read
+    /// committed`.
     ///
     /// A message that cannot be read as `T` fails its attempt, and `work` does not receive it.
     ///

@@ -1,14 +1,14 @@
-//! Decides when to give the disk space of deleted rows back.
+//! Decides when to return the disk space of deleted rows.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// The pause after a first compaction that freed nothing, and the maximum pause.
+/// The pause after the first compaction that freed nothing, and the maximum pause.
 const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
-/// The time of the next compaction. Each one that frees nothing doubles the pause.
+/// The time of the next compaction. Each compaction that frees nothing doubles the pause.
 #[derive(Debug, Default)]
 pub(crate) struct Compaction(Mutex<Next>);
 
@@ -19,13 +19,13 @@ struct Next {
 }
 
 impl Compaction {
-    /// Returns true if it is time to compact. The caller then does so, and no other caller does in
-    /// the meantime.
+    /// Returns true if a compaction is due. The caller must then compact; other callers no longer
+    /// see it as due.
     pub fn claim(&self, now: Instant) -> bool {
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = next.at.is_none_or(|at| now >= at);
         if is_due {
-            // Until the outcome is known, this compaction counts as one that freed nothing.
+            // Until its outcome is known, this compaction counts as one that frees nothing.
             let every = EVERY.0.saturating_mul(1 << next.in_vain.min(10)).min(EVERY.1);
             *next = Next { at: Some(now + every), in_vain: next.in_vain.saturating_add(1) };
         }

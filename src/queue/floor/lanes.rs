@@ -1,6 +1,6 @@
-//! The floors of a queue's lanes. Most queues have a single lane. A queue with priorities has one
-//! lane per priority. Each lane has its own floor, because a backlog in one lane must not keep the
-//! floor of another one low.
+//! The floors of a queue, one for each of its lanes. Most queues have a single lane; a queue with
+//! priorities has one per priority. A backlog in one lane must not keep the floor of another one
+//! low.
 
 use std::{
     collections::HashMap,
@@ -16,12 +16,12 @@ use crate::{
     queue::floor::{Floor, Look},
 };
 
-/// The floors of one queue in one process, by lane. The clock of the first floor decides when to
-/// look, to sweep and to store.
+/// The floors of one queue in one process, by lane. The first floor's timers decide when to look,
+/// to sweep and to store.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Floor>);
 
-/// The floors as the queue's functions take them: one time, or one time per lane.
+/// The floors in the form that the queue's functions accept: one time, or one time per lane.
 #[derive(Debug, Clone)]
 pub(crate) enum Reached {
     One(Time),
@@ -64,12 +64,12 @@ impl Lanes {
         }
     }
 
-    /// Returns true if a look is due. The caller then looks.
+    /// Returns true if a look is due. The caller must then look.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_look(now))
     }
 
-    /// Returns true if a sweep is due. The caller then sweeps.
+    /// Returns true if a sweep is due. The caller must then sweep.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_sweep(now))
     }
@@ -109,7 +109,7 @@ impl Db {
         let queues = self.attached::<Queues>();
         let mut queues = queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, lanes| lanes.strong_count() > 0);
-        // A queue that was dropped may have had the same name and a different number of lanes.
+        // A dropped queue may have had the same name and a different number of lanes.
         let known = queues.get(queue).and_then(Weak::upgrade);
         let is_same = |known: &Arc<Mutex<Lanes>>| known.lock().unwrap_or_else(PoisonError::into_inner).0.len() == lanes;
         if let Some(known) = known.filter(is_same) {
@@ -135,7 +135,7 @@ mod tests {
             running: 9,
             next: 9,
         };
-        // A backlog in the first lane, traffic in the second.
+        // The first lane has a backlog, the second has traffic.
         for clock in [100, 200, 300] {
             lanes.saw(&[look(50, clock), look(clock - 1, clock)], now, Duration::ZERO);
         }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Result};
 
 /// A request for at most `n` messages, with options. Every call that takes or leases messages
-/// accepts a request, or just the number `n`.
+/// accepts a request, or simply the number `n`.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -35,8 +35,8 @@ impl Dequeue {
         Self { n, lease: None, within: None }
     }
 
-    /// Sets the lease time: more than zero, at most 365 days. A take reports an error, because it
-    /// has no lease.
+    /// Sets the lease time: more than zero, at most 365 days. Calls that take messages return an
+    /// error, because they have no lease.
     #[must_use]
     pub fn lease_for(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
@@ -44,9 +44,9 @@ impl Dequeue {
 
     /// Sets the maximum wait of a consumer. If nothing is due by then, the call returns no
     /// messages. Unlike a timeout around the call, this limit never loses messages that were
-    /// already dequeued: only the wait ends, and a running statement is awaited. If that statement
-    /// loses its connection after the limit, the call reports the error instead of trying again.
-    /// With zero, the call asks the queue once. A call that does not wait reports an error.
+    /// already dequeued, because the call always waits for a running statement. If that statement
+    /// loses its connection after the limit, the call returns the error instead of trying again.
+    /// With zero, the call asks the queue once. Calls that do not wait return an error.
     #[must_use]
     pub fn within(self, longest: Duration) -> Self {
         Self { within: Some(longest), ..self }
@@ -56,8 +56,7 @@ impl Dequeue {
         self.n
     }
 
-    /// Returns the lease time in seconds, as the statements take it; `None` for the queue's lease
-    /// time.
+    /// Returns the lease time in seconds, or `None` for the queue's lease time.
     pub(crate) fn lease(self) -> Option<f64> {
         self.lease.map(seconds)
     }
@@ -96,8 +95,8 @@ impl From<usize> for Dequeue {
     }
 }
 
-/// Returns a lease time as a number that Postgres can convert to an interval. So the server reports
-/// a lease time that is out of bounds.
+/// Returns a lease time as a number that Postgres can convert to an interval. The server then
+/// reports lease times that are out of bounds.
 pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

@@ -50,8 +50,8 @@ pub struct Draft<P> {
 pub enum Due {
     /// The message is due after this delay, at most 36,500 days; at once for [`Duration::ZERO`].
     After(Duration),
-    /// The message is due at this time, to the microsecond, before the year 10000; at once if the
-    /// time has passed.
+    /// The message is due at this time, to the microsecond, before the year 10000. It is due at
+    /// once if the time has passed.
     At(SystemTime),
 }
 
@@ -82,7 +82,7 @@ impl<P> Draft<P> {
         }
     }
 
-    /// Borrows a draft, for a call that may need it again.
+    /// Creates a draft that borrows from another one, for a call that may need the original again.
     pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
         let (due, priority) = (message.due(), message.priority());
         let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));
@@ -122,9 +122,10 @@ impl<P> Draft<P> {
         Self { priority, ..self }
     }
 
-    /// Sets a key that no other message of the queue has, until this message has ended or for a
-    /// certain time: see [`Unique`]. If another message has the key, this message is not enqueued,
-    /// or replaces it. The queue needs [`Settings::uniqueness`](crate::Settings::uniqueness).
+    /// Sets a key that no other message of the queue may have, until this message has ended or for
+    /// a certain time: see [`Unique`]. If another message already has the key, this message is not
+    /// enqueued, or replaces it. The queue needs
+    /// [`Settings::uniqueness`](crate::Settings::uniqueness).
     #[must_use]
     pub fn unique(self, key: impl Into<Unique>) -> Self {
         Self { unique: Some(Box::new(key.into())), ..self }
@@ -139,15 +140,15 @@ impl<P> Draft<P> {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Sets the value of a column that you added to the queue's table, as a text in the notation of
-    /// Postgres: dates as in ISO, times in UTC. A column without a value gets its default. All
-    /// messages of a row have the same values, so messages with different values are in different
-    /// rows, each of which is inserted by a statement of its own.
+    /// Sets the value of a column that you added to the queue's table, as text in Postgres'
+    /// notation: dates in ISO format, times in UTC. A column without a value gets its default. All
+    /// messages of a row share these values. Messages with different values are therefore stored in
+    /// different rows, each inserted by its own statement.
     /// [`Queue::columns`](crate::Queue::columns) reads the values.
     ///
-    /// An enqueue fails if there is no such column, if the queue or Postgres fills the column,
-    /// or if the message, or another one in the same call, has a unique key. A producer needs
-    /// the right to insert into the column.
+    /// An enqueue fails if there is no such column, or if the queue or Postgres fills the column.
+    /// It also fails if any message in the same call has a unique key. A producer needs the right
+    /// to insert into the column.
     #[must_use]
     pub fn column(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         self.columns.insert(name.into(), text.into());
@@ -156,7 +157,7 @@ impl<P> Draft<P> {
 }
 
 impl Due {
-    /// Returns the number that the statements take: seconds from now or, if negative, a time in
+    /// Returns the due time as a number for statements: seconds from now or, if negative, a time in
     /// seconds since 1970.
     pub(crate) fn number(self) -> Result<f64> {
         match self {

@@ -7,10 +7,10 @@ use crate::{
     queue::message::reason::reason_of,
 };
 
-/// The reason why a handler failed, and the decision whether its message is tried again.
+/// The reason why a handler failed, and the decision when to try its message again.
 ///
-/// `?` turns every error into a failure. The reason then consists of the error's text and the texts
-/// of its sources. The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and
+/// `?` turns every error into a failure, whose reason consists of the error's text and the texts of
+/// its sources. The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and
 /// can inspect the error itself ([`Failure::downcast_ref`]). `Failure` does not implement
 /// [`Error`], because that conversion would then be ambiguous.
 ///
@@ -64,8 +64,7 @@ impl Failure {
     }
 
     /// Creates a failure after which the message is tried again after this delay, at most 365 days.
-    /// After the last attempt that the queue allows, the message becomes a dead letter
-    /// nevertheless.
+    /// After the last attempt that the queue allows, the message still becomes a dead letter.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
@@ -90,8 +89,7 @@ impl Failure {
         self.error.as_deref()
     }
 
-    /// Returns the first `E` among the error that the failure was created from and the sources of
-    /// that error.
+    /// Searches the original error and its sources, and returns the first `E`.
     ///
     /// ```
     /// # use std::{io, time::Duration};
@@ -106,13 +104,14 @@ impl Failure {
         first_of(self.error.as_deref()?)
     }
 
-    /// Converts an error of the user's code. If the conversion panics, that is the reason.
+    /// Converts an error of the user's code. If the conversion panics, the panic message is the
+    /// reason.
     pub(crate) fn of(error: impl Into<Self>) -> Self {
         caught(|| error.into())
             .unwrap_or_else(|panic| Self::retry(format!("it failed, and its error panicked: {panic}")))
     }
 
-    /// Returns the error of a call whose work has failed for good.
+    /// Returns the error of a call whose work has failed permanently.
     pub(crate) fn of_work(self, queue: &str, id: i64) -> crate::Error {
         crate::Error::of_work(queue, id, self.reason, self.error)
     }

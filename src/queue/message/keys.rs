@@ -1,4 +1,4 @@
-//! Keys, which order messages and limit their rate.
+//! Keys, which order messages, and rates, which limit how many messages of a key start.
 
 use std::{
     sync::{
@@ -17,16 +17,16 @@ use crate::postgres::array::Elements;
 /// The maximum length of a key, in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
-/// Returns the lane of a key: the first four bytes of its SHA-256, as an integer, modulo the number
-/// of lanes. The SQL function `trunkline.lane_of` computes the same number.
+/// Returns the partition of a key: the first four bytes of its SHA-256, as an integer, modulo the
+/// number of partitions. The SQL function `trunkline.lane_of` returns the same number.
 pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
     (first % lanes.max(1)) as u16
 }
 
-/// The lanes of a queue with keys, as last read. If lanes have been added since, they have other
-/// numbers.
+/// The partitions of a queue with keys, as last read. Partitions that are added later change all of
+/// their numbers.
 pub(crate) struct KeyLanes(AtomicU32);
 
 impl KeyLanes {
@@ -34,7 +34,7 @@ impl KeyLanes {
         Self(AtomicU32::new(Self::packed(first, lanes)))
     }
 
-    /// Packs both numbers into one. A queue has at most 256 lanes.
+    /// Packs both numbers into one. A queue has at most 256 partitions.
     fn packed(first: u16, lanes: u32) -> u32 {
         u32::from(first) << 16 | lanes & 0xffff
     }
@@ -49,7 +49,7 @@ impl KeyLanes {
     }
 }
 
-/// Appends a key as the element of an array.
+/// Appends a key as an element of an array.
 pub(crate) fn write(key: &str, out: &mut BytesMut) {
     out.put_i32(key.len() as i32);
     out.put_slice(key.as_bytes());
@@ -60,15 +60,15 @@ pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
     Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
 }
 
-/// The rate at which workers may start messages of a key, as a lease returns it. A bucket fills at
-/// this rate, and each message that starts takes one unit from it.
+/// The rate at which workers may start messages of a key, as a lease returns it. A token bucket
+/// refills at this rate, and each message that starts takes one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// The time between two messages of a key.
     pub each: Duration,
-    /// The time in which an empty bucket fills.
+    /// The time in which an empty bucket becomes full.
     pub whole: Duration,
-    /// The time until the bucket is full if it was empty when the lane changed owners.
+    /// The time until the bucket is full, if it was empty when the partition changed owners.
     pub full_in: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Rate {
     }
 }
 
-/// Returns the key of the message at this position in a row.
+/// Returns the key of the message at the position `at` in a row.
 pub(crate) fn key_of(keys: &[&str], at: i64) -> Option<Arc<str>> {
     usize::try_from(at).ok().and_then(|at| keys.get(at)).map(|key| (*key).into())
 }

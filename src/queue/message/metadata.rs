@@ -15,8 +15,8 @@ pub(crate) use self::wire::{Beside, Carried, Stamped};
 /// The maximum size of a message's metadata, in bytes of JSON.
 pub const MAX_METADATA: usize = 16 << 10;
 
-/// Data in addition to a message's payload: names, each with a value. The metadata stays with the
-/// message through retries, among the dead letters and back, and in the archive.
+/// Data in addition to a message's payload: names with values. The metadata stays with the message
+/// through retries, as a dead letter, after a replay, and in the archive.
 ///
 /// The W3C defines the names `traceparent` and `tracestate`; see
 /// [`TraceContext`](crate::TraceContext). Most messages have empty metadata, which needs no memory
@@ -29,7 +29,7 @@ pub const MAX_METADATA: usize = 16 << 10;
 /// assert_eq!(metadata.iter().collect::<Vec<_>>(), [("tenant", "acme"), ("version", "2")]);
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Metadata(Option<Box<Entries>>); // a pointer, because every message has one, and most are empty
+pub struct Metadata(Option<Box<Entries>>); // a pointer, because every message has this field and it is usually empty
 
 /// A list with at least one entry, sorted by name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,8 @@ impl Metadata {
         Self(None)
     }
 
-    /// Returns the metadata with this name and value. An earlier value of the name is replaced.
+    /// Returns the metadata with this name and value added. An earlier value of the name is
+    /// replaced.
     #[must_use]
     pub fn with(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         self.insert(name, text);
@@ -133,8 +134,8 @@ impl Serialize for Metadata {
     }
 }
 
-/// Reads a map. A value that is not a string, which other languages may write, becomes its JSON
-/// text.
+/// Reads a map. Other languages may write values that are not strings; such a value becomes its
+/// JSON text.
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Names)

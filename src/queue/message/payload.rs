@@ -23,15 +23,15 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 /// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, and
 /// `Vec`s of these types for queues of arrays.
 ///
-/// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails with the
-/// text of the error or the panic; the other messages are delivered. If a [`ToSql`] panics, the
-/// call that enqueues panics, and nothing is enqueued.
+/// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails, with the
+/// text of the error or the panic as the reason. The other messages are delivered. If a [`ToSql`]
+/// panics, the call that enqueues panics, and nothing is enqueued.
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
 
 /// A payload type that names the type of its column, so that both always match: see
-/// [`Settings::of`](crate::Settings::of). Implement it for your own types.
+/// [`Settings::of`](crate::Settings::of). You can implement it for your own types.
 pub trait ColumnType {
     /// The type's name in Postgres, as `create table` accepts it.
     const NAME: &'static str;
@@ -115,7 +115,7 @@ pub(crate) struct PayloadColumn {
     pub array: Type,
     /// The array's element type: the type of a payload.
     element: Type,
-    /// The element type without its domains. Rust types know only this type.
+    /// The element type without its domains. Rust types match only this type.
     base: Type,
 }
 
@@ -182,9 +182,9 @@ impl PayloadColumn {
         self.element.oid()
     }
 
-    /// Passes each message of a received batch to `each`: its id, its element, and its payload,
-    /// decoded directly from the wire buffer, or the reason why it is not a `T`. If the whole batch
-    /// is unreadable, returns the reason.
+    /// Passes each message of a received batch to `each`: its id, its element, and its payload, or
+    /// the reason why it is not a `T`. Payloads are decoded directly from the wire buffer. If the
+    /// whole batch is unreadable, returns the reason.
     /// # Errors
     /// The elements have a different type from that of the column when the queue was opened.
     pub fn decode<T: Payload>(
@@ -221,8 +221,8 @@ impl PayloadColumn {
         Ok(None)
     }
 
-    /// Returns all elements of a received batch with their ids, or the first error. A batch that
-    /// cannot be split into elements counts as one null.
+    /// Returns all elements of a received batch with their ids, or the first error. If a batch
+    /// cannot be split into elements, it counts as one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
         let without = |id, cause| match caught(|| T::from_sql_null(&self.base)) {
@@ -241,8 +241,8 @@ impl PayloadColumn {
         (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
     }
 
-    /// Returns the elements, if the batch is one array. Fails if their type differs from the
-    /// column's type when the queue was opened, because they would be misread.
+    /// Returns the elements, if the batch is one array. Returns an error if their type differs from
+    /// the column's type when the queue was opened, because they would be decoded wrongly.
     fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, BadArray>> {
         match batch.element() {
             Some(found) if found != self.element.oid() => {
@@ -257,8 +257,8 @@ impl PayloadColumn {
         }
     }
 
-    /// Decodes an element without its length. If the user's decoder panics, only this message
-    /// fails, as after an error.
+    /// Decodes an element, given without its length. If the user's decoder panics, only this
+    /// message fails, as after an error.
     pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
         let decoded = caught(|| T::from_sql(&self.base, raw));
         decoded.unwrap_or_else(|panic| Err(panicked(&panic))).map_err(|cause| unreadable::<T>(queue, id, cause))

@@ -5,14 +5,14 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
-/// A payload that may not be a `T`: SQL and other programs can enqueue any value.
+/// A payload that may not be a `T`, because SQL and other programs can enqueue any value.
 ///
 /// Open a queue as `Queue<Readable<T>>` to see every message that `peek`, `dead_letters` and
 /// `archived` return. With `Queue<T>`, one message that is not a `T` would fail its whole page. The
 /// ids of dead letters can be passed to `replay` and `discard`.
 ///
-/// A consumer of such a queue receives unreadable messages like any other messages, and has to end
-/// their leases. For such a consumer, only a null counts as unreadable.
+/// A consumer of such a queue receives unreadable messages like all other messages, and has to
+/// settle them itself. Only a null still counts as unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable<T> {
     /// The payload is a `T`.

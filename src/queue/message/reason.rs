@@ -1,10 +1,10 @@
-//! The reason for a failure, as a text that can be stored. This is the only place that bounds it.
+//! The reason for a failure, as a text that can be stored. Only this file limits its length.
 
 use std::fmt::Write;
 
 /// The number of characters that are kept from the beginning of a long reason, and from its end.
 const KEPT: usize = 8000;
-/// The maximum length of a reason, in characters: room for both ends and a line between them.
+/// The maximum length of a reason, in characters: enough for both ends and a line between them.
 /// Tracebacks begin with the call and end with the error, so both ends are kept.
 const LONGEST: usize = 16 << 10;
 

@@ -1,5 +1,5 @@
-//! The trace that a piece of work belongs to, in the notation of the W3C. It passes from a handler
-//! to the messages that the handler enqueues.
+//! The trace that a piece of work belongs to, in the W3C's notation. A handler passes it on to the
+//! messages that it enqueues.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,8 +12,8 @@ tokio::task_local! {
     static CURRENT: TraceContext;
 }
 
-/// The maximum length of a `tracestate` that is passed on, in bytes. The W3C requires at least this
-/// length.
+/// The maximum length of a `tracestate` that is passed on, in bytes. The W3C requires support for
+/// at least this length.
 const MAX_STATE: usize = 512;
 
 /// A position in a distributed trace: the trace, and the span that is the parent of the next span.
@@ -21,9 +21,9 @@ const MAX_STATE: usize = 512;
 /// Context](https://www.w3.org/TR/trace-context/).
 ///
 /// Within [`TraceContext::scope`], every enqueued message continues the trace. A
-/// [`Worker`](crate::Worker) runs each handler within the scope of its message. So the messages
-/// that the handler enqueues belong to its trace, without extra code. Outside of any scope, nothing
-/// is added to messages. Creating and exporting spans is left to `tracing` and its subscriber.
+/// [`Worker`](crate::Worker) runs each handler within the scope of its message, so messages that
+/// the handler enqueues belong to the same trace. Outside of any scope, nothing is added to
+/// messages. `tracing` and its subscriber create and export the spans.
 ///
 /// ```
 /// # use trunkline::{Queue, Result, TraceContext};
@@ -50,8 +50,8 @@ impl TraceContext {
     }
 
     /// Reads a `traceparent` of any version of the recommendation. Returns `None` if it is
-    /// malformed: the trace then starts again, as the W3C requires. A `tracestate` of up to 512
-    /// characters is passed on unchanged.
+    /// malformed, because the W3C then requires a new trace. A `tracestate` of up to 512 characters
+    /// is passed on unchanged.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let (version, rest) = traceparent.split_at_checked(2)?;
@@ -78,7 +78,7 @@ impl TraceContext {
         Self::parse(metadata.traceparent()?, metadata.tracestate())
     }
 
-    /// Returns another span of the same trace.
+    /// Returns a new span of the same trace.
     pub(crate) fn child(&self) -> Self {
         Self { span_id: random(), ..self.clone() }
     }
@@ -136,7 +136,7 @@ pub(crate) fn next() -> Option<TraceContext> {
     CURRENT.try_with(TraceContext::child).ok()
 }
 
-/// Returns the context of one message. A trace in its own metadata takes precedence.
+/// Returns the context of one message. A trace in the message's own metadata takes precedence.
 pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
     match metadata.traceparent() {
         None => next(),
@@ -144,7 +144,7 @@ pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
     }
 }
 
-/// Calls a function and runs the future that it returns, both within the context, if there is one.
+/// Calls a function and runs the future that it returns, both within the context if there is one.
 pub(crate) fn within<R: 'static>(
     trace: Option<TraceContext>,
     call: impl FnOnce() -> BoxFuture<'static, R>,
@@ -173,14 +173,15 @@ pub(crate) fn stamped<'a>(metadata: &'a Metadata, trace: Option<&TraceContext>) 
     }
 }
 
-/// Reads lower-case hexadecimal digits; refuses anything else, which `from_str_radix` would accept.
+/// Reads lower-case hexadecimal digits. Rejects everything else, although `from_str_radix` would
+/// accept some of it.
 fn hex(digits: &str) -> Option<u128> {
     digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(())?;
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// Returns a random number, never 0. A random UUID has six fixed bits, and no two of them overlap
-/// in the result.
+/// Returns a random number, never 0. A random UUID has six fixed bits; the halves are combined so
+/// that every bit of the result stays random.
 fn random() -> u64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     (high ^ low).max(1)

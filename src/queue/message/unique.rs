@@ -1,4 +1,4 @@
-//! Unique keys: a queue keeps one message per key.
+//! Unique keys: a queue keeps at most one message per key.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 const MAX_KEY: usize = 1024;
 const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// A key that no other message in the queue has, and the time for which the key is kept. The queue
-/// needs [`Settings::uniqueness`](crate::Settings::uniqueness).
+/// A key that no other message in the queue may have, and the time for which the key is kept. The
+/// queue needs [`Settings::uniqueness`](crate::Settings::uniqueness).
 ///
 /// The key is kept until the message has ended, unless [`Unique::within`] is set. A message ends
-/// when it is acknowledged, archived, taken, cancelled or purged, or becomes a dead letter; the key
+/// when it is acknowledged, archived, taken, cancelled or purged, or becomes a dead letter. The key
 /// is free once that change commits. A lease, a retry, or any other change that keeps the message
-/// in the queue does not free the key. A dead letter that is replayed returns without its key,
-/// because another message may have the key by then. The same is true of a message that was taken
-/// for a caller who has gone.
+/// in the queue does not free the key. A replayed dead letter returns without its key, because
+/// another message may have the key by then. The same is true of a taken message that is put back
+/// because its caller is gone.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -58,10 +58,10 @@ impl Unique {
 
     /// Replaces the payload, the metadata and the due time of a waiting message that has the key.
     /// That message keeps its id, its attempts, its priority and the time for which its key is
-    /// kept. A leased message is not replaced, nor is a message that a transaction keeps locked for
-    /// longer than a tenth of a second.
+    /// kept. A leased message is not replaced, nor is a message that another transaction keeps
+    /// locked for more than a tenth of a second.
     ///
-    /// This needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
+    /// This option needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
     #[must_use]
     pub fn replacing(self) -> Self {
         Self { replaces: true, ..self }
@@ -100,8 +100,8 @@ impl From<String> for Unique {
     }
 }
 
-/// The outcome of an enqueue, with the id of the message that is in the queue. For a message
-/// without a unique key ([`Unique`]) it is always [`Enqueued::New`].
+/// The outcome of an enqueue, with the id of the message in the queue. It is always
+/// [`Enqueued::New`] for a message without a unique key ([`Unique`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
     /// The message is stored under this id.

@@ -1,6 +1,6 @@
-//! Every metric of the library: its name, and the only calls that update it. The handles of metrics
-//! are created once per queue. So an update costs an atomic operation, or nothing if no recorder is
-//! installed. A test compares the metrics with the table for users in `docs/observability.md`.
+//! Every metric of the library: its name, and the only calls that update it. Handles of metrics are
+//! created once per queue. An update therefore costs an atomic operation, or nothing if no recorder
+//! is installed. A test compares the metrics with the table for users in `docs/observability.md`.
 
 use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -39,14 +39,14 @@ impl End {
     }
 }
 
-/// Counts the ticks that were made for a schedule, and records the lag of the first tick.
+/// Counts the ticks of a schedule, and records the lag of the first one.
 pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
     let (made, lag) = of_ticks(queue);
     made.increment(ticks as u64);
     lag.record(late);
 }
 
-/// Looks up the metrics by name, because the task that makes ticks has no handles of the queues.
+/// Looks up the metrics by name, because the task that runs schedules has no handles of the queues.
 fn of_ticks(queue: &str) -> (Counter, Histogram) {
     describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
     describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
@@ -56,7 +56,7 @@ fn of_ticks(queue: &str) -> (Counter, Histogram) {
     )
 }
 
-/// The name of the shard that a database is, if it is a shard. It is attached to the database's
+/// The name of the database's shard, if the database is one. It is attached to the database's
 /// handle.
 #[derive(Debug, Default)]
 pub(crate) struct ShardName(OnceLock<String>);
@@ -84,7 +84,7 @@ pub(crate) struct Metrics {
     find_seconds: Histogram,
     cancel_seconds: Histogram,
     reschedule_seconds: Histogram,
-    /// The histograms by outcome; only the first three ends have one.
+    /// The histograms by outcome; only the first three outcomes have one.
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
     running: Gauge,
@@ -146,14 +146,14 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered insert.
+    /// Counts an insert that the server has answered.
     pub fn enqueued(&self, messages: usize, rows: usize, began: Instant) {
         self.enqueued_messages.increment(messages as u64);
         self.enqueued_rows.increment(rows as u64);
         self.enqueue_seconds.record(began.elapsed());
     }
 
-    /// Counts an insert that was sent and whose answer the caller awaits.
+    /// Counts an insert that was sent and whose reply the caller awaits.
     pub fn sent(&self, messages: usize) {
         self.enqueued_messages.increment(messages as u64);
     }
@@ -162,13 +162,13 @@ impl Metrics {
         self.receive_direct.increment(1);
     }
 
-    /// Counts an answered statement that leases.
+    /// Counts a statement that leased messages, after its reply.
     pub fn leased(&self, messages: usize, began: Instant) {
         self.leased.increment(messages as u64);
         self.lease_seconds.record(began.elapsed());
     }
 
-    /// Counts an answered statement that takes.
+    /// Counts a statement that took messages, after its reply.
     pub fn taken(&self, messages: usize, began: Instant) {
         self.taken.increment(messages as u64);
         self.take_seconds.record(began.elapsed());
@@ -179,32 +179,32 @@ impl Metrics {
         self.find_seconds.record(began.elapsed());
     }
 
-    /// Counts an answered statement that cancels.
+    /// Counts a statement that cancelled messages, after its reply.
     pub fn cancelled(&self, messages: usize, began: Instant) {
         self.cancelled.increment(messages as u64);
         self.cancel_seconds.record(began.elapsed());
     }
 
-    /// Counts an answered statement that reschedules.
+    /// Counts a statement that rescheduled messages, after its reply.
     pub fn rescheduled(&self, messages: usize, began: Instant) {
         self.rescheduled.increment(messages as u64);
         self.reschedule_seconds.record(began.elapsed());
     }
 
-    /// Counts an answered statement that ends the leases of `messages` messages, of which `lost`
-    /// were lost.
+    /// Counts a statement that ended leases, after its reply: `lost` of the `messages` leases were
+    /// lost.
     pub fn settled(&self, end: End, messages: usize, lost: usize, began: Instant) {
         self.settled[end as usize].increment((messages - lost) as u64);
         self.lost(lost);
         self.settle_seconds.record(began.elapsed());
     }
 
-    /// Counts messages whose attempts were exhausted, so that a retry made them dead letters.
+    /// Counts messages that a retry made dead letters, because their attempts were exhausted.
     pub fn died(&self, messages: usize) {
         self.settled[End::Dead as usize].increment(messages as u64);
     }
 
-    /// Counts results that cannot be settled any more.
+    /// Counts results that can no longer be settled.
     pub fn lost(&self, messages: usize) {
         self.settled[End::Lost as usize].increment(messages as u64);
     }
@@ -214,8 +214,8 @@ impl Metrics {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Records the delivery lag of first attempts only. For a retry, the time at which it became
-    /// due is unknown.
+    /// Records the delivery lag of first attempts only. The time at which a retry became due is
+    /// unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
@@ -294,7 +294,7 @@ impl ShardMetrics {
     }
 }
 
-/// The clock of a task that runs handlers: a single reading ends one call and begins the next.
+/// The clock of a task that runs handlers. One reading both ends a call and begins the next.
 pub(crate) struct Watch {
     pub now: Instant,
     began: Instant,
@@ -330,7 +330,8 @@ impl IntoF64 for Lap {
     }
 }
 
-/// The time until the last reading of a watch. It too is computed only if a recorder asks for it.
+/// The time from a message's due time to the last reading of a watch. It is computed only if a
+/// recorder asks for it.
 struct Lag<'a> {
     since: SystemTime,
     watch: &'a Watch,
@@ -339,7 +340,7 @@ struct Lag<'a> {
 impl IntoF64 for Lag<'_> {
     fn into_f64(self) -> f64 {
         let now = self.watch.wall + self.watch.now.duration_since(self.watch.began);
-        // The clocks of two machines may differ, so a time in the future counts as now.
+        // The clocks of two machines may differ, so a negative lag counts as zero.
         now.duration_since(self.since).unwrap_or_default().as_secs_f64()
     }
 }

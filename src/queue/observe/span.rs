@@ -5,7 +5,8 @@ use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::queue::message::{Message, trace::TraceContext};
 
-/// The span of an enqueue, until its commit. Its level is higher if the enqueue is part of a trace.
+/// The span of an enqueue, which ends with its commit. Its level is higher if the enqueue is part
+/// of a trace.
 pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Span {
     match trace {
         None => debug_span!("enqueue", queue, n),
@@ -20,12 +21,12 @@ pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Sp
     }
 }
 
-/// The span of a statement that leases messages, `got` of at most `n`.
+/// The span of a statement that leases up to `n` messages; `got` is their number.
 pub(crate) fn lease(queue: &str, n: usize) -> Span {
     debug_span!("lease", queue, n, got = Empty)
 }
 
-/// The span of a statement that takes messages, `got` of at most `n`.
+/// The span of a statement that takes up to `n` messages; `got` is their number.
 pub(crate) fn take(queue: &str, n: usize) -> Span {
     debug_span!("take", queue, n, got = Empty)
 }
@@ -35,17 +36,17 @@ pub(crate) fn find(queue: &str, id: i64) -> Span {
     debug_span!("find", queue, id, state = Empty)
 }
 
-/// The span of a statement that cancels messages, `got` of `n`.
+/// The span of a statement that cancels up to `n` messages; `got` is their number.
 pub(crate) fn cancel(queue: &str, n: usize) -> Span {
     debug_span!("cancel", queue, n, got = Empty)
 }
 
-/// The span of a statement that reschedules messages, `got` of `n`.
+/// The span of a statement that reschedules up to `n` messages; `got` is their number.
 pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
     debug_span!("reschedule", queue, n, got = Empty)
 }
 
-/// The span of one call of a handler, with one message or several.
+/// The span of one call of a handler, with one or more messages.
 pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
     let first = messages.first();
     let span = info_span!(

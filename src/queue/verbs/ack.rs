@@ -1,4 +1,4 @@
-//! `ack` and the other ways to end a lease: a task settles concurrent calls together, or a
+//! `ack` and the other ways to end a lease. A task settles concurrent calls together, or a
 //! statement runs in the caller's transaction.
 
 use std::{
@@ -22,19 +22,19 @@ use crate::{
     },
 };
 
-/// The ids that a queue assigns: from the first row's id, with room for one row above the last id.
+/// The possible ids: at least the first row's, with room for one more row above the highest.
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 /// The maximum duration of a lease, and of a delay.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 impl<T> Queue<T> {
-    /// Acknowledges messages: their work is done, and they are deleted. Takes messages or their
-    /// [`Lease`]s; concurrent calls share statements.
+    /// Acknowledges messages: their work is done, and they are deleted. Accepts messages or their
+    /// [`Lease`]s. Concurrent calls share statements.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), if any lease is lost:
-    /// [`Error::lost_ids`](crate::Error::lost_ids) names those messages, and the others are
-    /// acknowledged.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), if any lease is lost.
+    /// [`Error::lost_ids`](crate::Error::lost_ids) returns the ids of those messages; the others
+    /// are acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await.map(drop)
     }
@@ -62,7 +62,7 @@ impl<T> Queue<T> {
         self.retry_or_bury(leases, after, error).await.map(drop)
     }
 
-    /// Retries like [`Queue::retry`]. Returns the number of messages that are dead letters now,
+    /// Retries like [`Queue::retry`]. Returns the number of messages that became dead letters
     /// because this was their last attempt.
     pub(crate) async fn retry_or_bury<L: Into<Lease>>(
         &self,
@@ -86,7 +86,7 @@ impl<T> Queue<T> {
         self.settle(Ending::Bury(reason_of(reason)), leases).await.map(drop)
     }
 
-    /// Makes leases end at the time `by` from now: more than zero, at most 365 days.
+    /// Extends leases to the time `by` from now: more than zero, at most 365 days.
     ///
     /// # Errors
     /// The errors of [`Queue::ack`].
@@ -121,7 +121,7 @@ impl<T> Queue<T> {
         }
         let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
         // The other messages of the row must not wait for the caller's commit, so a separate
-        // transaction splits the row.
+        // transaction splits the row first.
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
@@ -137,9 +137,10 @@ impl<T> Queue<T> {
 
     /// Acknowledges like [`Queue::ack_in`], without waiting: the statement is sent together with
     /// the transaction's next statements. **Await the returned future before the commit**, or
-    /// together with it: only this future reports a lost lease.
+    /// together with it, because only this future reports a lost lease.
     ///
-    /// Commit soon: until then, other sessions that settle messages of the same rows wait.
+    /// Commit soon, because other sessions that settle messages of the same rows wait for the
+    /// commit.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::ack_in`].
@@ -163,8 +164,8 @@ impl<T> Queue<T> {
         }))
     }
 
-    /// Ends leases together with other calls. Returns the number of messages that are dead letters
-    /// now, because their attempts were exhausted.
+    /// Ends leases together with other calls. Returns the number of messages that became dead
+    /// letters because their attempts were exhausted.
     pub(crate) async fn settle<L: Into<Lease>>(
         &self,
         ending: Ending,
@@ -195,8 +196,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Returns the leases sorted and distinct. Refuses an id that no queue has assigned: in a shared
-/// statement it would be an error for all callers.
+/// Returns the leases sorted and distinct. Rejects ids that no queue has assigned: in a shared
+/// statement, they would make all callers fail.
 pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Item = L>) -> Result<Vec<Lease>> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     if let Some(lease) = leases.iter().find(|lease| !IDS.contains(&lease.id)) {
@@ -227,8 +228,8 @@ async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
 }
 
 impl Shared {
-    /// Settles and answers the calls. If the server refuses several calls together, each call gets
-    /// its own statement, so that no call fails because of another.
+    /// Settles and answers the calls. If the server refuses a shared statement, each call gets its
+    /// own statement, so that no call fails because of another.
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
@@ -255,8 +256,8 @@ impl Shared {
         }
     }
 
-    /// Ends the leases of one call. If the database's encoding cannot hold a reason, the reason is
-    /// written in ASCII.
+    /// Ends the leases of one call. If the database's encoding cannot represent a reason, the
+    /// reason is rewritten in ASCII.
     async fn end_alone(&self, alone: &mut Settlement) -> Result<Vec<Settled>> {
         match self.end_leases(alone).await {
             Err(error) if error.is_of_encoding() && alone.is_beyond_ascii() => {
@@ -270,7 +271,7 @@ impl Shared {
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
         if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
-            self.db.wake(&self.channel); // waiting consumers check when the messages are due again
+            self.db.wake(&self.channel); // waiting consumers must check when the messages are due again
         }
         settlement.answer(self.name(), outcome);
     }

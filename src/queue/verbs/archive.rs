@@ -40,8 +40,7 @@ impl<T: Payload> Queue<T> {
     /// Returns up to `n` archived messages, ordered by id, after the id `after` (0 for the first
     /// page).
     ///
-    /// # Errors
-    /// A payload that is not a `T` fails its whole page, and the error names its id. With
+    /// If a payload is not a `T`, the whole page fails, and the error names the message's id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));

@@ -1,4 +1,4 @@
-//! Finds one message by its id, and the leases that no longer exist.
+//! Finds one message by its id, and finds leases that no longer exist.
 
 use std::{
     sync::Arc,
@@ -29,7 +29,7 @@ pub enum State {
     Retrying,
     /// A consumer has leased the message.
     Leased,
-    /// The message has used up its attempts: it is a dead letter.
+    /// The message has exhausted its attempts, and is a dead letter.
     Dead,
     /// The message was acknowledged by [`Queue::archive`].
     Archived,
@@ -87,8 +87,8 @@ pub struct Found<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Finds one message by its id, without changing it. Returns `None` if there is no such
-    /// message, or no longer. The cost does not depend on the number of messages in the queue.
+    /// Finds one message by its id, without changing it. Returns `None` if there is no such message
+    /// any longer. The cost does not depend on the number of messages in the queue.
     ///
     /// # Errors
     /// The payload is not a `T`; with [`Readable`](crate::Readable) there is no such error.
@@ -121,7 +121,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Returns the ids of leases that no longer exist. A lease that has merely expired still
+    /// Returns the ids of leases that no longer exist. A lease whose time has merely passed still
     /// exists.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();

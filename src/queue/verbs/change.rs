@@ -1,4 +1,4 @@
-//! Cancels and reschedules messages by their ids, in transactions of their own or in the caller's.
+//! Cancels and reschedules messages by their ids, in separate transactions or in the caller's.
 
 use std::{
     sync::Arc,
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,
-    /// The new due time, as [`Due::number`] writes it.
+    /// The new due time, in the form that [`Due::number`] returns.
     Due(f64),
 }
 
@@ -33,30 +33,30 @@ impl Change {
         }
     }
 
-    /// Returns true if leased messages are changed as well.
+    /// Returns true if the change also applies to leased messages.
     fn ends_leases(self) -> bool {
         matches!(self, Self::Cancelled)
     }
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages permanently. Returns the ids of the deleted messages, in order; other ids
-    /// are ignored. Dead letters and archived messages are not touched: see [`Queue::discard`] and
+    /// Deletes messages permanently. Returns the ids of the deleted messages, in order, and ignores
+    /// other ids. Dead letters and archived messages are not deleted: see [`Queue::discard`] and
     /// [`Queue::prune`].
     ///
-    /// A waiting message is not delivered any more; the rest of its batch stays as it was. **The
-    /// lease of a leased message ends now**: its handler may have done its work already, and
-    /// continues until it notices. A call that then acknowledges, retries or renews the message
-    /// finds the lease lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A
-    /// [`Worker`](crate::Worker) checks its leases twice a second, so it cancels the token of
+    /// A waiting message is no longer delivered; the rest of its batch is unchanged. **The lease of
+    /// a leased message ends now**: its handler may have done its work already, and continues until
+    /// it notices. A call that then acknowledges, retries or renews the message finds the lease
+    /// lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker)
+    /// checks its leases twice a second, so it cancels the token of
     /// [`Attempt::lost`](crate::Attempt::lost) within a second. While the database does not answer,
     /// the worker cannot check. It then cancels the token after the next answer, or when the lease
     /// has ended by its own clock.
     ///
     /// The call waits up to ten seconds for a message that a transaction has locked (to take it, or
-    /// to acknowledge it). The message is not among the ids if that transaction deletes it with its
-    /// commit, or still holds it after ten seconds. If the call is dropped, it waits for no more
-    /// messages, and a running statement still takes effect.
+    /// to acknowledge it). The call does not return the message's id if that transaction deletes it
+    /// with its commit, or still holds it after ten seconds. If the call is dropped, it waits for
+    /// no more messages, but a running statement still takes effect.
     ///
     /// # Errors
     /// A database error; some of the messages may already be deleted.
@@ -64,12 +64,12 @@ impl<T> Queue<T> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes waiting messages due after a delay or at a time, sooner or later than they were. They
+    /// Makes waiting messages due after a delay or at a time, earlier or later than before. They
     /// are due at once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of
     /// the rescheduled messages, in order. Ignores leased, dead and archived messages. The time is
     /// at most 36,500 days from now.
     ///
-    /// A message that is already due, and is rescheduled to be due at once, keeps its position. A
+    /// A message that is already due keeps its position if it is rescheduled to be due at once. A
     /// message that failed keeps its error and its attempts.
     ///
     /// # Errors
@@ -101,8 +101,8 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
     }
 
-    /// Tries messages that other sessions have locked again, each time in a new transaction,
-    /// because waiting while holding locks could end in a deadlock.
+    /// Tries again to change messages that other sessions have locked, each time in a new
+    /// transaction. Waiting while holding locks could end in a deadlock.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
@@ -125,7 +125,7 @@ impl<T> Queue<T> {
         }
         let (shared, name, change) = (&self.shared, self.shared.name(), due.map_or(Change::Cancelled, Change::Due));
         // The other messages of a row must not wait for the caller's commit, so a separate
-        // transaction splits the rows.
+        // transaction splits the rows first.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
         let sql = match due {
             None => shared.db.statement("cancel_in", include_str!("../../../sql/statements/cancel_in.sql")),
@@ -162,7 +162,7 @@ impl Shared {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
             }
             shared.changed(change, &noted, done.len(), began);
-            // A cancellation makes no message due, and a try that found only locked messages has
+            // A cancellation makes no message due. A try that found only locked messages has
             // changed nothing.
             if !change.ends_leases() && !done.is_empty() {
                 shared.db.wake(&shared.channel);

@@ -8,10 +8,10 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Returns the values that messages have in columns that you added to the queue's table: texts
-    /// by the columns' names, with the id of the message. The messages may be waiting, leased, dead
-    /// or archived; a message that was taken or acknowledged is not in the result. A column whose
-    /// value is null is left out. [`Draft::column`](crate::Draft::column) sets the values.
+    /// Returns the values of messages in columns that you added to the queue's table: texts by
+    /// column name, with the message's id. The messages may be waiting, leased, dead or archived. A
+    /// message that was taken or acknowledged is not in the result, nor is a column whose value is
+    /// null. [`Draft::column`](crate::Draft::column) sets the values.
     ///
     /// ```
     /// # use trunkline::{Draft, Queue, Result};

@@ -1,4 +1,4 @@
-//! Dead letters: messages whose attempts are used up, in a table of their own.
+//! Dead letters: messages whose attempts are exhausted, in a table of their own.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A message that has used up its attempts.
+/// A message whose attempts are exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetter<T> {
@@ -19,7 +19,7 @@ pub struct DeadLetter<T> {
     pub id: i64,
     /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
-    /// The time at which the message died.
+    /// The time at which the message became a dead letter.
     pub dead_at: SystemTime,
     /// The number of counted attempts.
     pub attempt: i32,
@@ -39,7 +39,7 @@ impl<T: Payload> Queue<T> {
     /// Returns up to `n` dead letters, ordered by id, after the id `after` (0 for the first page).
     ///
     /// # Errors
-    /// A payload that is not a `T` fails its whole page, and the error names its id. With
+    /// If a payload is not a `T`, the whole page fails, and the error names the message's id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn dead_letters(&self, after: i64, n: usize) -> Result<Vec<DeadLetter<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
@@ -59,12 +59,12 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// The maximum number of dead letters that one statement moves.
+/// The maximum number of dead letters that one statement processes.
 const PAGE: i64 = 10_000;
 
 impl<T> Queue<T> {
-    /// Makes dead letters due again at once, with the same ids and without their earlier attempts.
-    /// Returns the number of replayed messages; ids of other messages are ignored.
+    /// Makes dead letters due again at once. They keep their ids, and their attempts start again at
+    /// zero. Returns the number of replayed messages, and ignores other ids.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
         self.shared.replay(Some(ids.to_vec()), i64::MAX).await
     }
@@ -105,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Processes pages until a page is not full.
+/// Processes pages, up to and including the first that is not full.
 async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
     let mut count = 0;
     loop {

@@ -1,6 +1,6 @@
-//! The code between a dequeue's statement and its caller. A dequeue runs in a task of its own,
-//! which puts the messages back if the caller has stopped waiting. So a dropped future neither
-//! loses messages nor holds them until their lease ends.
+//! Runs dequeues for callers. A separate task sends the statement, and puts the messages back if
+//! the caller has stopped waiting. So a dropped future neither loses messages nor holds them until
+//! their lease ends.
 
 mod back;
 
@@ -44,7 +44,7 @@ impl DequeueMode {
 }
 
 impl Shared {
-    /// Dequeues up to `n` messages, each statement in a transaction of its own.
+    /// Dequeues up to `n` messages. Each statement runs in a separate transaction.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Dequeued<T>> {
         self.put_back_unclaimed();
         let mut pages = Vec::new();
@@ -52,8 +52,8 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                // The caller receives the earlier pages. But a holder of lanes must know that
-                // it may hold more messages.
+                // The caller receives the earlier pages. A worker of a queue with keys needs the
+                // error instead, because it may hold more messages than it knows of.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
                     break;
                 }
@@ -69,8 +69,8 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins new ones, in one transaction. If nothing is due, the call pauses
-    /// first, as `linger` says.
+    /// Ends leases and begins new ones, in one transaction. If `linger` is set, first waits
+    /// for the next notification, but for at most 2 ms.
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
@@ -106,15 +106,15 @@ impl Shared {
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                // Wraps the leased rows first: if the rest of the reply cannot be read, they are
-                // put back.
+                // Wraps the leased rows first, so that they are put back if the rest of the reply
+                // cannot be read.
                 let leased = shared.dequeued(leased, how, began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
                 shared.metrics.settled(End::Done, asked, lost, began);
                 Ok((leased, ended))
             });
-            let _ = answer.send(outcome); // if the caller has left, the messages are put back
+            let _ = answer.send(outcome); // if the caller has left, the drop puts the messages back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
         let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
@@ -140,7 +140,7 @@ impl Shared {
         match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
             Ok(all) => {
                 for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
-                    let _ = request.answer.send(Ok(part)); // if the caller has left, the messages are put back
+                    let _ = request.answer.send(Ok(part)); // if the caller has left, the drop puts the messages back
                 }
             }
             Err(error) => {
@@ -166,17 +166,18 @@ impl Shared {
         Ok(self.dequeued(rows, how, began, span))
     }
 
-    /// Decodes the messages. No `await` follows before the caller has them, so none can be dropped.
+    /// Decodes the messages. There is no `await` between this call and the caller, so no message
+    /// can be dropped.
     ///
-    /// Unreadable messages of a take are already on their way back when this method returns, with a
-    /// counted attempt.
+    /// Unreadable messages of a take have a counted attempt, and are already being put back when
+    /// this method returns.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let opened = self.open_rows(&pages, count, |payload: T| Ok(payload))?;
         Ok(self.keep(pages, opened))
     }
 
-    /// Decodes messages that do not belong to the caller yet. A payload that `read` refuses counts
-    /// as unreadable too.
+    /// Decodes messages that do not belong to the caller yet. A payload that `read` rejects also
+    /// counts as unreadable.
     pub fn open_rows<T: Payload, U>(
         &self,
         pages: &[Batches],
@@ -215,7 +216,7 @@ impl Shared {
         Ok(dequeued)
     }
 
-    /// Hands the decoded messages of these pages over to the caller.
+    /// Transfers the decoded messages of these pages to the caller.
     pub fn keep<U>(self: &Arc<Self>, pages: Vec<Batches>, mut dequeued: Dequeued<U>) -> Dequeued<U> {
         for mut page in pages {
             page.rows.clear();
@@ -302,7 +303,7 @@ async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
     }
 }
 
-/// A payload converted by its reader, or the reason for its refusal.
+/// A payload converted by its reader, or the reason why the reader rejected it.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Returns the maximum number of rows of a dequeue of `n` messages: one for each message, and one
@@ -311,31 +312,32 @@ fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }
 
-/// Runs the user's reader; a panic counts as a refusal.
+/// Runs the user's reader. A panic counts as a rejection.
 pub(super) fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
     caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
 }
 
-/// A row, from either driver.
+/// A dequeued row, from either driver.
 struct Opened<'a> {
     id: i64,
     attempt: i32,
     size: i32,
-    /// The time as the caller receives it, and as the server sent it.
+    /// The enqueue time, converted for the caller and as received from the server.
     enqueued_at: (SystemTime, Time),
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
     released: i32,
-    /// The values of the user's own columns in the row, if the row may have to be put back.
+    /// The values of the user's own columns, if the row may have to be put back.
     own: Option<&'a str>,
 }
 
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages that are not a `T`. Those of a take with its own statement are already on their way
+    /// Messages that are not a `T`. After a take in its own transaction, they are already being put
     /// back.
     pub unreadable: Vec<Unreadable>,
-    /// True if any message was unreadable: even if no other message was found, more may be due.
+    /// True if any message was unreadable. More messages may then be due, even if none was
+    /// returned.
     pub met_unreadable: bool,
 }

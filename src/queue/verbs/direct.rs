@@ -1,5 +1,5 @@
 //! Direct delivery: a notification carries the message to a waiting at-most-once consumer. Nothing
-//! is stored or flushed.
+//! is stored or flushed to disk.
 
 use std::{
     sync::Arc,
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// The maximum time for which a notification is on its way after its transaction has ended.
+/// The maximum time that a notification takes to arrive after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 impl std::fmt::Debug for Mailbox {
@@ -45,12 +45,12 @@ impl std::fmt::Debug for Mailbox {
 impl<T: Payload> Queue<T> {
     /// Sends a message to one consumer that waits in
     /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that
-    /// wakes it. Nothing is stored and the disk is not involved, so the message is lost if that
-    /// consumer crashes. If no consumer waits, or if the payload takes more than about 5,900 bytes,
-    /// the message is enqueued.
+    /// wakes it. Nothing is written to disk, so the message is lost if that consumer crashes. If no
+    /// consumer waits, or if the payload takes more than about 5,900 bytes, the message is
+    /// enqueued.
     ///
-    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later, has a
-    /// unique key or values of columns is always enqueued.
+    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later, or that
+    /// has a unique key or column values, is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         if message.due().number()? != 0.0 || message.unique().is_some() || message.columns().is_some() {
             return self.enqueue(message).await;
@@ -79,8 +79,8 @@ pub(crate) struct Mailbox {
     name: String,
     subscription: Subscription,
     letters: mpsc::UnboundedReceiver<String>,
-    /// The lock of the listening session through which a message may be on its way to this
-    /// consumer.
+    /// The lock of the session that listened when the consumer entered the list. `Some` while that
+    /// session may receive a message for this consumer.
     entered: Option<i64>,
 }
 
@@ -91,16 +91,16 @@ impl Mailbox {
         Self { shared: shared.clone(), name, subscription, letters, entered: None }
     }
 
-    /// Adds the consumer to the list, if notifications reach it.
+    /// Adds the consumer to the list, if notifications reach this process.
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
-        self.entered = Some(alive); // set first, because the statement may arrive even if its answer does not
+        self.entered = Some(alive); // set first: the statement may succeed even if its reply is lost
         let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Waits for a message. Returns `None` if the consumer must leave the list and enter it again,
-    /// because the listener has changed.
+    /// Waits for a message. Returns `None` if the listener has changed, and the consumer must leave
+    /// the list and enter it again.
     pub async fn letter(&mut self) -> Result<Option<Letter>> {
         tokio::select! {
             biased;
@@ -112,7 +112,7 @@ impl Mailbox {
         }
     }
 
-    /// Leaves the list. Waits for a message that is already on its way.
+    /// Leaves the list. If a message is already being sent to the consumer, waits for it.
     pub async fn leave(&mut self) -> Result<Option<Letter>> {
         if self.entered.is_none() {
             return Ok(None);
@@ -121,8 +121,8 @@ impl Mailbox {
         letter.map(|letter| Letter::parse(&self.shared, &letter)).transpose()
     }
 
-    /// Leaves the list without waiting for a message that is already on its way: the next call
-    /// receives it.
+    /// Leaves the list without waiting for a message that is already being sent. The next call
+    /// receives such a message.
     pub async fn withdraw(&mut self) -> Result<()> {
         if self.entered.is_none() {
             return Ok(());
@@ -151,9 +151,9 @@ impl Mailbox {
         Ok(letter)
     }
 
-    /// Waits for the notification that is on its way. If the session that listened when the
-    /// consumer entered the list is gone, no notification arrives any more. After a crash of the
-    /// server or a failover, the list is empty although no message was sent.
+    /// Waits for a notification that is already being sent. Stops if the session that listened when
+    /// the consumer entered the list is gone, because no notification can arrive then. After a
+    /// crash of the server or a failover, the list is empty although no message was sent.
     async fn arriving(&mut self) -> Option<String> {
         while self.subscription.heard.borrow_and_update().alive == self.entered {
             tokio::select! {
@@ -166,8 +166,8 @@ impl Mailbox {
     }
 }
 
-/// A message from a notification, on its way to a caller. If it is dropped, it is enqueued, because
-/// it exists nowhere else.
+/// A direct message that is being passed to a caller. If it is dropped, it is enqueued, because no
+/// other copy exists.
 pub(crate) struct Letter {
     shared: Arc<Shared>,
     id: i64,
@@ -197,7 +197,7 @@ impl Letter {
         Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false })
     }
 
-    /// Decodes the message. `read` converts the payload.
+    /// Decodes the message, and converts its payload with `read`.
     ///
     /// # Errors
     /// The reason why the message is unreadable.
@@ -217,8 +217,9 @@ impl Letter {
         })
     }
 
-    /// Records that the caller has the message, or learned that the message is unreadable. An
-    /// unreadable message is enqueued, with a counted attempt, and dies like any other message.
+    /// Records that the caller has received the message, or the error for an unreadable one. An
+    /// unreadable message is enqueued with a counted attempt, and can become a dead letter like any
+    /// other.
     pub fn arrived(mut self, unreadable: Option<&Error>) {
         self.has_arrived = true;
         let (shared, id) = (&self.shared, self.id);
@@ -239,7 +240,7 @@ impl Drop for Letter {
         let Ok(runtime) = Handle::try_current() else { return };
         let (shared, id, metadata) = (self.shared.clone(), self.id, std::mem::take(&mut self.metadata));
         let mut elements = BytesMut::new();
-        elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it was in a notification, so it fits
+        elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it fitted in a notification, so its length fits
         elements.extend_from_slice(&self.element);
         runtime.spawn(async move {
             if let Err(error) = shared.put_back_letter(id, &elements, metadata).await {
@@ -250,7 +251,7 @@ impl Drop for Letter {
 }
 
 impl Mailbox {
-    /// Leaves the list for a consumer that was dropped. A message that still arrives is enqueued.
+    /// Removes a dropped consumer from the list. A message that still arrives for it is enqueued.
     pub fn abandon(mut self) {
         if self.entered.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! `enqueue`, which adds to a batch that a task inserts, and the enqueue of many messages at once.
+//! `enqueue`, which adds to a batch that a task inserts, and `enqueue_many`.
 
 mod cut;
 mod new_row;
@@ -47,15 +47,15 @@ thread_local! {
 const SCRATCH_KEPT: usize = 1 << 20;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message, and returns its id once it is committed, as durable as the server's
+    /// Enqueues a message, and returns its id once it is committed, as durably as the server's
     /// settings make a commit. A message is a payload, or a [`Draft`](crate::Draft) of a payload
     /// with options such as a due time or metadata. If the message has a unique key
-    /// ([`Unique`](crate::Unique)), [`Enqueued`] also says whether it is new or another message has
-    /// the key.
+    /// ([`Unique`](crate::Unique)), [`Enqueued`] also shows whether it is new or another message
+    /// has the key.
     ///
-    /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
-    /// message may still be enqueued. For a message that must be fast and need not survive a crash,
-    /// see [`Queue::send_direct`].
+    /// Concurrent calls share rows and commits. If the call is dropped while it waits, the message
+    /// may still be enqueued. For a message that must be fast and need not survive a crash, see
+    /// [`Queue::send_direct`].
     ///
     /// # Errors
     /// A payload that cannot be stored fails only its own call.
@@ -77,7 +77,7 @@ impl<T: Payload> Queue<T> {
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            // The future is boxed if the call is recorded: without a subscriber it stays small.
+            // The span is boxed, and only if it is recorded, so that this future stays small.
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
@@ -111,9 +111,9 @@ impl<T: Payload> Queue<T> {
     /// Enqueues all messages in one transaction, and returns their ids in the same order. Adjacent
     /// messages with the same due time share rows.
     ///
-    /// If some messages have unique keys, one statement enqueues all of them: keep each call below
-    /// a few hundred MiB. If several messages have the same key, the first is enqueued, and the
-    /// others are duplicates of it or replace it.
+    /// If any message has a unique key, one statement enqueues all messages: keep each such call
+    /// below a few hundred MiB. If several messages have the same key, the first is enqueued, and
+    /// the others are duplicates of it or replace it.
     ///
     /// # Errors
     /// The errors of [`Queue::enqueue`]. One invalid payload fails the whole call, and nothing is
@@ -134,8 +134,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // Lanes may be added again in the meantime. Each time their number at least
-                // doubles, up to 256.
+                // Partitions may be added again before the next try. Each time their number at
+                // least doubles, up to 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -145,7 +145,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Sorts the messages by lane and by values of columns, so that those with the same share rows.
+    /// Sorts the messages by lane and by column values, so that equal ones share rows.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -176,7 +176,7 @@ impl<T: Payload> Queue<T> {
             return Ok(ids);
         }
         let shared = self.shared.clone();
-        // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
+        // The commit runs in a separate task: a dropped caller must not leave consumers asleep.
         if cut.is_done() {
             // This is the usual case: a single statement is the whole transaction. It uses a shared
             // connection, in one round trip.
@@ -206,7 +206,7 @@ impl<T: Payload> Queue<T> {
 /// A parameter of an insert.
 type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// The time at which an insert wakes consumers: together with its commit, or later if its
+/// The time at which an insert wakes consumers: with its own commit, or later because its
 /// transaction continues.
 #[derive(Clone, Copy)]
 enum Woken {
@@ -214,7 +214,7 @@ enum Woken {
     Later,
 }
 
-/// Inserts waiting batches, one statement after another.
+/// Inserts waiting batches until none are left, one statement after another.
 async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
     while let Some(batches) = permit.next() {
         shared.insert_batches(&batches).await;
@@ -291,7 +291,7 @@ impl Shared {
         inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
     }
 
-    /// Returns the error of a statement for which the server reports too few rows.
+    /// Returns the error for an insert that stored fewer rows than it sent.
     pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
         Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
@@ -328,9 +328,9 @@ impl Shared {
         self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the messages that the server refuses, by halving, and stores all others. If the lanes
-    /// have changed, this also separates messages of different lanes: a single message can always
-    /// be stored.
+    /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
+    /// others. If the number of partitions has changed, this also separates messages of different
+    /// partitions: a single message can always be stored.
     async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
@@ -355,7 +355,7 @@ impl Shared {
     }
 }
 
-/// Reads the id of a row's first message, and checks that the ids of the others are possible.
+/// Reads the id of a row's first message, and checks that all ids of the row are valid.
 fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
     let first: i64 = row.read(0)?;
     match first.checked_add(count as i64) {

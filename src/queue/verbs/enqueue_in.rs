@@ -1,5 +1,5 @@
-//! `enqueue_in` and `send_enqueue`: they enqueue in the caller's transaction, with a statement that
-//! splits the messages into rows itself.
+//! `enqueue_in` and `send_enqueue`, which enqueue in the caller's transaction. Their statement
+//! splits the messages into rows on the server.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -33,19 +33,20 @@ impl<T: Payload> Queue<T> {
     ///
     /// If another transaction has claimed the message's unique key ([`Unique`](crate::Unique)),
     /// this call waits for the end of that transaction. In the same way, other transactions wait
-    /// for the end of yours. Two transactions that wait for each other are a deadlock, which
-    /// Postgres ends with an error for one of them. So enqueue messages with unique keys in the
-    /// order of their keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or
-    /// serializable transaction fails with `40001` if another transaction claimed the key after its
-    /// snapshot was taken.
+    /// for the end of yours. If two transactions wait for each other, Postgres ends the deadlock
+    /// with an error for one of them. So enqueue messages with unique keys in the order of their
+    /// keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or serializable
+    /// transaction fails with `40001` if another transaction claimed the key after its snapshot was
+    /// taken.
     ///
     /// The notification is part of the transaction, so its commit takes a database-wide lock, like
     /// every `NOTIFY`.
     ///
     /// # Errors
     /// The payload cannot be stored. After a database error, the transaction can only be rolled
-    /// back. `TL002`: lanes have been added to the queue in the meantime (see
-    /// [`Changes::partitions`](crate::Changes::partitions)); begin the transaction again.
+    /// back. `TL002`: partitions have been added to the queue since the handle last read their
+    /// number (see [`Changes::partitions`](crate::Changes::partitions)); begin the transaction
+    /// again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<Enqueued> {
         let all = self.enqueue_many_in(transaction, [message]).await?;
         all.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
@@ -108,7 +109,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Enqueues like [`Queue::enqueue_in`], without waiting: the statement is sent together with
-    /// the transaction's next statements, and the returned future waits for the id.
+    /// the transaction's next statements. The returned future waits for the id.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::enqueue_in`].
@@ -138,7 +139,7 @@ impl<T: Payload> Queue<T> {
         self.send_all(transaction, self.together(&messages)?).await
     }
 
-    /// Sends messages some of which have unique keys.
+    /// Sends messages, some of which have unique keys.
     async fn send_parcel<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -193,14 +194,14 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Groups messages by due time, priority and values of columns; each group is one statement.
+    /// Groups messages by due time, priority and column values. Each group becomes one statement.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
         let mut all: Vec<Together> = Vec::new();
         let mut places: HashMap<(u64, u16, Option<Box<str>>), usize> = HashMap::new();
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
-            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the lane
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the partition
             let columns = of_message(message)?;
             let at = *places.entry((due.to_bits(), lane, columns.clone())).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), columns, trace: trace.clone(), ..Together::default() });

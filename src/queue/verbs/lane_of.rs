@@ -1,4 +1,4 @@
-//! The lane of a message, which depends on its priority or its key.
+//! The lane of a message: the number of its priority, or of its key's partition.
 
 use crate::{
     error::{Error, Result},
@@ -6,14 +6,14 @@ use crate::{
 };
 
 impl Shared {
-    /// Reads the current lanes from the database.
+    /// Reads the current partitions from the database.
     pub async fn learn_lanes(&self) -> Result<()> {
         let now_is = self.db.describe_queue(self.name()).await?;
         self.key_lanes.set(now_is.first_lane, now_is.partitions);
         Ok(())
     }
 
-    /// Returns the lane of a message with this priority and key, according to the lanes as last
+    /// Returns the lane of a message with this priority and key, based on the partitions as last
     /// read.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! At-least-once delivery: messages are leased. A lease ends with `ack`, `archive`, `retry`, `bury`
-//! or `release`, or when its time is up.
+//! or `release`, or when its time has passed.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages. Returns none if no readable message is due.
+    /// Dequeues up to `n` messages. Returns no messages if no readable message is due.
     pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
@@ -34,7 +34,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Decodes the messages of a statement that served this consumer and others.
+    /// Decodes the messages of a statement that this consumer shared with others.
     pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
         let count = batches.size;
         Ok(self.readable(self.shared.open(vec![batches], count)?))
@@ -44,11 +44,12 @@ impl<T: Payload> Queue<T> {
     /// [`Dequeue`]. Returns no messages if none are due.
     ///
     /// Each lease counts an attempt when it begins, so that crashes count. Until the lease ends, no
-    /// other consumer receives the message. A message that is neither acknowledged nor retried by
-    /// then comes back, one message per row; after the last attempt it becomes a dead letter. If
-    /// the call is dropped before it returns, the messages are released, and no attempt is counted.
+    /// other consumer receives the message. If the message is neither acknowledged nor retried by
+    /// then, it is delivered again; the messages of an expired row are delivered separately. After
+    /// the last attempt the message becomes a dead letter. If the call is dropped before it
+    /// returns, the messages are released, and no attempt is counted.
     ///
-    /// A message that cannot be read as `T` fails its attempt with that error; the other messages
+    /// If a message cannot be read as `T`, its attempt fails with that error. The other messages
     /// are returned.
     ///
     /// # Errors
@@ -59,7 +60,7 @@ impl<T: Payload> Queue<T> {
         self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await
     }
 
-    /// Returns the readable messages; the unreadable ones fail their attempt.
+    /// Returns the readable messages, and fails the attempts of unreadable ones.
     pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
         for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
@@ -70,11 +71,12 @@ impl<T: Payload> Queue<T> {
         dequeued.messages
     }
 
-    /// Leases up to `n` messages in the caller's transaction, without waiting for the answer: the
-    /// messages are leased if and when it commits. Until then, other sessions skip them.
+    /// Leases up to `n` messages in the caller's transaction, without waiting for the reply. The
+    /// messages are leased if and when the transaction commits. Until then, other sessions skip
+    /// them.
     ///
-    /// A message that cannot be read as `T` is skipped: it comes back when its lease ends, and the
-    /// attempt counts.
+    /// A message that cannot be read as `T` is skipped. It is delivered again when its lease ends,
+    /// and the attempt counts.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has the statement's error.
@@ -89,8 +91,8 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // An unreadable message comes back when its lease ends, because it cannot be retried
-            // before the commit.
+            // An unreadable message is delivered again when its lease ends, because it cannot be
+            // retried before the commit.
             let dequeued = shared.read_fetched(&leased.await?, DequeueMode::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
@@ -101,9 +103,9 @@ impl<T: Payload> Queue<T> {
     /// and one commit. Returns the leased messages, and the ids of messages whose lease was lost
     /// before the acknowledgement.
     ///
-    /// This is meant for callers that work on many messages at a time. A message whose last lease
-    /// expired may have crashed its worker, so it is returned alone. Apart from that, the call
-    /// works like [`Queue::lease`] and [`Queue::ack`].
+    /// Use this method to work on many messages at a time. A message whose last lease expired may
+    /// have crashed its worker, so it is returned alone. Apart from that, the call works like
+    /// [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -112,8 +114,9 @@ impl<T: Payload> Queue<T> {
         self.ack_and_lease_soon(done, request.into().without_wait()?, true, None, None).await
     }
 
-    /// Acknowledges and leases after a pause, if `linger` is set, and from the lanes of `holder`,
-    /// if it is set. If `apart` is set, a message whose lease expired is returned alone.
+    /// Acknowledges and leases, after a pause if `linger` is set. If `holder` is set, leases from
+    /// that worker's partitions. If `apart` is set, a message whose lease expired is returned
+    /// alone.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,

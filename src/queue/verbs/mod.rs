@@ -1,4 +1,4 @@
-//! One file for each verb, with its whole exchange with the server.
+//! The verbs of a queue, one file for each, with its whole exchange with the server.
 
 mod lane_of;
 pub(super) mod dequeue;

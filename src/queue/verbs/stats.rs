@@ -48,13 +48,13 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Messages that are not due now: delayed, leased or to be retried.
+    /// Returns the number of messages that are not due now: delayed, leased or to be retried.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         self.delayed + self.leased + self.to_retry
     }
 
-    /// Returns the sums of both counts, and the older of the two oldest due messages.
+    /// Returns the sums of both counts, with the older of the two oldest due messages.
     #[must_use]
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl<T> Queue<T> {
 }
 
 impl Stats {
-    /// Reads the row of the statement.
+    /// Reads the counts from the statement's only row.
     pub(crate) fn of(rows: &[Row]) -> Result<Self> {
         let row = only(rows)?;
         let count = |at: usize| row.read::<i64>(at).map(i64::unsigned_abs);
@@ -123,15 +123,14 @@ impl Stats {
     }
 }
 
-/// The maximum number of rows that are read at a time.
+/// The maximum number of rows that one statement reads.
 const PAGE: i64 = 64;
 
 impl<T: Payload> Queue<T> {
     /// Returns the first `n` messages in the order of their due times, including leased and delayed
     /// messages, without changing them.
     ///
-    /// # Errors
-    /// A payload that is not a `T` fails its whole page, and the error names its id. With
+    /// If a payload is not a `T`, the whole page fails, and the error names the message's id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
         let shared = &self.shared;

@@ -1,4 +1,4 @@
-//! At-most-once delivery: a take in a transaction of its own.
+//! At-most-once delivery: messages are taken in a separate transaction.
 
 use crate::{
     error::Result,
@@ -15,13 +15,13 @@ impl<T: Payload> Queue<T> {
     /// them, they are lost. If the call is dropped before it returns, they are put back. For
     /// messages that need not be stored at all, see [`Queue::send_direct`].
     ///
-    /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
-    /// other messages are returned.
+    /// If a message cannot be read as `T`, it is put back, and its attempt fails with that error.
+    /// The other messages are returned.
     ///
     /// # Errors
-    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer, and the
-    /// messages may be lost. The request has a lease time, or a maximum wait: only a
-    /// [`Consumer`](crate::Consumer) waits.
+    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the reply, and the
+    /// messages may be lost. The call also fails if the request has a lease time or a maximum wait:
+    /// only a [`Consumer`](crate::Consumer) waits.
     pub async fn take(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?.without_lease()?;
         self.dequeue(request.n(), DequeueMode::Take).await

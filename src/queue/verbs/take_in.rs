@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// The maximum number of rounds of splitting, because other sessions may keep changing the first
-/// rows. After them, a take returns fewer messages.
+/// The maximum number of tries to split the first rows, which other sessions may keep changing.
+/// After that, a take returns fewer messages.
 const CUTS: usize = 16;
 
 impl<T: Payload> Queue<T> {
@@ -28,11 +28,11 @@ impl<T: Payload> Queue<T> {
     ///
     /// If the transaction commits, the messages are deleted together with its other effects. If it
     /// rolls back or its connection breaks, they are due again at once, and no attempt is counted.
-    /// While it is open, other consumers skip them. A batch larger than `n` is split beforehand,
-    /// outside the transaction, so that the rest stays available to all consumers.
+    /// While it is open, other consumers skip them. A batch larger than `n` is first split outside
+    /// the transaction, so that the rest stays available to all consumers.
     ///
     /// A message that cannot be read as `T` stays in the queue. If the transaction commits, the
-    /// message fails an attempt with that error. So commit even if no message was returned. The
+    /// message's attempt fails with that error. So commit even if no message was returned. The
     /// readable messages are returned.
     pub async fn take_in(
         &self,
@@ -43,8 +43,8 @@ impl<T: Payload> Queue<T> {
         Ok(self.take_and_charge(transaction, request.n()).await?.messages)
     }
 
-    /// Takes like [`Queue::take_in`]. Also returns the unreadable messages, whose attempts the
-    /// transaction counts.
+    /// Takes like [`Queue::take_in`]. Also returns the unreadable messages, for which the
+    /// transaction counts an attempt.
     pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for _ in 0..CUTS {
@@ -71,7 +71,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl Shared {
-    /// Takes whole rows only. Also returns true if it left a due row that must be split first.
+    /// Takes whole rows only. Also returns true if it skipped a due row that must be split first.
     async fn take_whole<T: Payload>(
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,
@@ -100,7 +100,8 @@ impl Shared {
         Ok((dequeued, left_alone))
     }
 
-    /// Splits the first rows down to `n` messages, in a separate transaction that ends at once.
+    /// Splits the first rows so that they hold at most `n` messages. Uses a separate transaction,
+    /// which ends at once.
     async fn cut(self: &std::sync::Arc<Self>, n: usize) -> Result<()> {
         let wanted = n.min(i32::MAX as usize) as i32;
         self.query_again(&self.sql.cut, &[&wanted, &self.floor()]).await?;

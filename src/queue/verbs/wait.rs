@@ -1,4 +1,4 @@
-//! Waits for messages: the poller of a wait list sleeps until something may be due, and dequeues
+//! Waits for messages. The poller of a wait list sleeps until a message may be due, and dequeues
 //! for all waiters.
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Waits until something is due or `until` has passed. If the call is dropped in the meantime,
-    /// messages that were already dequeued for it are put back.
+    /// Waits until something is due or `until` has passed. If the call is dropped, messages that
+    /// were already dequeued for it are put back.
     pub async fn wait(self: &Arc<Self>, wanted: Wanted<'_>, until: Option<Instant>) -> Result<WakeUp> {
         let (answer, mut answered) = oneshot::channel();
         let (entry, poller) = self.wait_list.enter(Waiter::new(wanted, until, answer));
@@ -33,15 +33,15 @@ impl Shared {
             match timeout_at(until, &mut answered).await {
                 Ok(answer) => return answer.unwrap_or(Ok(WakeUp::MayBeDue)),
                 Err(_) if entry.leave() => return Ok(WakeUp::TimeIsUp),
-                Err(_) => {} // a statement is running: the poller answers, with messages or `TimeIsUp`
+                Err(_) => {} // a statement is running, so the poller will answer with messages or `TimeIsUp`
             }
         }
         answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
     }
 
-    /// Polls while there are waiters.
+    /// Polls as long as there are waiters.
     async fn poll(self: Arc<Self>, mut poller: Poller) {
-        // A consumer enters the list just after a dequeue that found nothing.
+        // Consumers enter the list just after a dequeue that found nothing.
         let mut may_be_due = false;
         while poller.goes_on() {
             poller.hear();
@@ -54,7 +54,7 @@ impl Shared {
             let listens = poller.listens();
             let due_in = match listens {
                 true => self.probe(&mut poller).await,
-                false => Ok(None), // consumers that poll are woken only by time
+                false => Ok(None), // only time wakes consumers that poll
             };
             match due_in {
                 Ok(due_in) => may_be_due = poller.sleep(listens, due_in).await,
@@ -63,8 +63,8 @@ impl Shared {
         }
     }
 
-    /// Returns the seconds until the oldest visible message is due. From time to time a sweep also
-    /// searches below the floor.
+    /// Returns the seconds until the oldest visible message is due. From time to time it also
+    /// sweeps below the floor.
     async fn probe(self: &Arc<Self>, poller: &mut Poller) -> Result<Option<f64>> {
         if poller.claim_sweep() {
             self.db.rest();
@@ -74,14 +74,14 @@ impl Shared {
     }
 
     /// Runs one statement for all waiters that dequeue in the same way, and wakes waiters that
-    /// dequeue elsewhere. Returns true if more may be due, because a statement found as many
-    /// messages as it asked for.
+    /// dequeue by themselves. Returns true if more messages may be due, because a statement found
+    /// as many as it asked for.
     async fn serve(self: &Arc<Self>, poller: &mut Poller) -> bool {
         self.put_back_unclaimed();
         poller.wake_others();
         let mut more = false;
         for (how, waiters) in poller.groups() {
-            // Requests that exceed a page wait for the next statement.
+            // Requests beyond a page wait for the next statement.
             let (mut asks, mut asked) = (Vec::new(), 0);
             for n in waiters.iter().map(Waiter::n) {
                 if asked + n > PAGE {

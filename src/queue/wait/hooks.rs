@@ -1,5 +1,5 @@
-//! Hooks that a consumer or a worker calls while it works: for tests, and for the logs and metrics
-//! of the program.
+//! Hooks that a consumer or a worker calls while it works, for tests, logs and metrics of the
+//! program.
 
 use std::{fmt, sync::Arc};
 

@@ -12,8 +12,8 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// The maximum time for which an acknowledgement waits for the next message if nothing is due, so
-/// that both share a transaction.
+/// The maximum time that an acknowledgement waits for the next message when nothing is due, to
+/// share its transaction.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// A pause that a notification ends.
@@ -22,7 +22,7 @@ pub(crate) struct Linger {
     rings: Rings,
 }
 
-/// The number of notifications before a statement that may be sent after a pause.
+/// The number of notifications before a statement that may be sent only after a pause.
 #[derive(Clone)]
 pub(crate) struct Rings(Arc<AtomicU64>);
 
@@ -33,8 +33,7 @@ impl Rings {
 }
 
 impl Linger {
-    /// Creates a pause that ends with the next notification that the consumer has not seen, or
-    /// after [`LINGER`].
+    /// Creates a pause that ends with the next unseen notification, or after [`LINGER`].
     pub fn new(subscription: &Subscription) -> Self {
         let heard = subscription.heard.clone();
         let rings = Rings(Arc::new(heard.borrow().rings.into()));

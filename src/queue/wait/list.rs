@@ -1,9 +1,9 @@
-//! The wait list of one queue. Consumers of this process that wait share one probe for the next due
+//! The wait list of one queue. Waiting consumers of this process share one probe for the next due
 //! message, one notification that wakes them, and one statement that dequeues. So a hundred waiting
 //! consumers cost as much as one.
 //!
 //! A consumer enters the list as a waiter, and a poller runs while there are waiters
-//! (`verbs/wait.rs`). When a message may be due, the poller dequeues for all of them. A waiter that
+//! (`verbs/wait.rs`). When a message may be due, the poller dequeues for all waiters. A waiter that
 //! receives no message stays in the list.
 
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::{
     },
 };
 
-/// A wait that is practically without a limit.
+/// A sleep without a practical limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The waiters of one queue, in the order of arrival.
+/// The waiters of one queue, in order of arrival.
 pub(crate) struct Waiters {
     list: Vec<Waiter>,
     /// Waiters whose consumers have left. Their hooks are the user's code, so they are dropped
@@ -67,7 +67,7 @@ impl Waiting for Waiters {
         std::mem::take(&mut self.list)
     }
 
-    /// Drops the waiter. Its consumer notices that no answer will arrive, and enters the list
+    /// Drops the waiter. Its consumer then learns that no answer will arrive, and enters the list
     /// again.
     fn fail(waiter: Waiter) {
         drop(waiter);
@@ -83,7 +83,7 @@ pub(crate) struct WaitList {
 }
 
 impl WaitList {
-    /// Adds a waiter. If no poller runs, returns one, which the caller has to start.
+    /// Adds a waiter. If no poller runs, also returns a new one, which the caller must start.
     pub fn enter(&self, waiter: Waiter) -> (Entry, Option<Poller>) {
         let mut nr = 0;
         let permit = self.waiters.join(|waiters| {
@@ -106,7 +106,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Removes the waiter. Returns `false` if the waiter is not in the list, because it was
+    /// Removes the waiter. Returns `false` if the waiter is no longer in the list, because it was
     /// answered or because a statement for it is running.
     pub fn leave(&self) -> bool {
         let mut state = self.waiters.state();
@@ -128,18 +128,18 @@ impl Drop for Entry {
     }
 }
 
-/// Polls for all waiters of a list. If it ends early, by a panic or together with its runtime, its
-/// waiters are answered and may start another poller.
+/// Polls for all waiters of a list. If it ends early, by a panic or with its runtime, its waiters
+/// are answered and may start another poller.
 pub(crate) struct Poller {
     permit: Permit<Waiters>,
     changed: Arc<Notify>,
     heard: Option<watch::Receiver<Heard>>,
-    /// The number of notifications when the poller last listened.
+    /// The number of notifications at the last call of `hear`.
     rings: Option<u64>,
 }
 
 impl Poller {
-    /// Returns true if there are waiters. Otherwise the poller has ended.
+    /// Returns true if there are waiters. Returns false if the poller must end.
     pub fn goes_on(&mut self) -> bool {
         let goes_on = self.permit.next().is_some();
         let gone = std::mem::take(&mut self.permit.state().waiting.gone);
@@ -151,7 +151,7 @@ impl Poller {
         self.permit.state().waiting.is_empty()
     }
 
-    /// Marks all notifications received so far as seen; a later one ends the next sleep.
+    /// Marks all notifications received so far as seen. A later notification ends the next sleep.
     pub fn hear(&mut self) {
         if self.heard.as_ref().is_none_or(|heard| heard.has_changed().is_err()) {
             self.heard = self.permit.state().waiting.list.iter().find_map(|waiter| match &waiter.alarm {
@@ -162,8 +162,8 @@ impl Poller {
         self.rings = self.heard.as_mut().map(|heard| heard.borrow_and_update().rings);
     }
 
-    /// Returns true if a notification arrived between a consumer's last dequeue and its entry, or
-    /// if an interval has ended.
+    /// Returns true if a notification arrived between a consumer's last dequeue and its entry into
+    /// the list, or if an interval has ended.
     pub fn missed(&self) -> bool {
         let now = Instant::now();
         self.permit.state().waiting.list.iter().any(|waiter| match waiter.alarm {
@@ -172,12 +172,12 @@ impl Poller {
         })
     }
 
-    /// Returns true if any waiter is woken by notifications.
+    /// Returns true if notifications wake any of the waiters.
     pub fn listens(&self) -> bool {
         self.permit.state().waiting.list.iter().any(Waiter::listens)
     }
 
-    /// Returns true if a sweep is due. The caller then runs the sweep.
+    /// Returns true if a sweep is due. The caller must then sweep.
     pub fn claim_sweep(&mut self) -> bool {
         let (mut state, now) = (self.permit.state(), Instant::now());
         let is_due = now >= *state.waiting.swept.get_or_insert(now) + SAFETY_POLL;
@@ -187,7 +187,7 @@ impl Poller {
         is_due
     }
 
-    /// Wakes the waiters that dequeue elsewhere, because a message may be due.
+    /// Wakes the waiters that dequeue by themselves, because a message may be due.
     pub fn wake_others(&mut self) {
         let mut state = self.permit.state();
         let (others, list) =
@@ -212,8 +212,8 @@ impl Poller {
         groups
     }
 
-    /// Gives each of the first waiters one part of the messages that a statement found. Waiters
-    /// that receive no message return to the list, if they have time left.
+    /// Gives each waiter, in order, one part of the messages that a statement found. Waiters
+    /// without a message return to the list if they have time left.
     pub fn answer(&mut self, waiters: Vec<Waiter>, parts: Vec<Batches>, is_full: bool) {
         let drained = self.rings.filter(|_| !is_full);
         let (now, mut left, mut parts, mut found) = (Instant::now(), Vec::new(), parts.into_iter(), false);
@@ -238,11 +238,11 @@ impl Poller {
         if found {
             waiting.pace.found(now.into_std(), None);
         }
-        // This is checked under the lock. A consumer whose time ended while its waiter was out of
-        // the list could not leave, so it is answered here. A consumer whose waiter is back in the
-        // list can leave.
+        // This check needs the lock. A consumer whose time ended while its waiter was out of the
+        // list could not leave, so it is answered here. Once its waiter is back in the list, a
+        // consumer can leave.
         let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
-        left.append(&mut waiting.list); // newer waiters come after them
+        left.append(&mut waiting.list); // newer waiters follow them
         waiting.list = left;
         drop(state);
         Vec::into_iter(late).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::TimeIsUp)));
@@ -257,8 +257,8 @@ impl Poller {
     }
 
     /// Sleeps until a message may be due, or until the next probe. Returns true if a message may be
-    /// due. According to the last probe, the next message is due in `due_in` seconds; there was no
-    /// probe unless a waiter `listened`.
+    /// due. According to the last probe, the next message is due in `due_in` seconds. There was a
+    /// probe only if a waiter `listened`.
     pub async fn sleep(&mut self, listened: bool, due_in: Option<f64>) -> bool {
         let (until, then_due) = if listened {
             let hears = self.heard.as_ref().is_some_and(|heard| heard.borrow().hearing);

@@ -15,8 +15,8 @@ use crate::{
 };
 
 pub(crate) struct Wanted<'a> {
-    /// The number of messages to dequeue for the consumer, and the way to dequeue them. `None` if
-    /// the consumer only needs to know that a message may be due.
+    /// The number of messages to dequeue for the consumer, and how to dequeue them. `None` if the
+    /// consumer waits only until a message may be due.
     pub messages: Option<(usize, DequeueMode)>,
     pub alarm: Alarm<'a>,
     pub hooks: &'a Hooks,
@@ -26,20 +26,20 @@ pub(crate) struct Wanted<'a> {
 pub(crate) enum Alarm<'a> {
     /// The end of each interval.
     Every(Duration),
-    /// A notification that is not among those counted before the consumer's last dequeue, which
-    /// left nothing due.
+    /// A notification beyond the number counted before the consumer's last dequeue, which left
+    /// nothing due.
     Notification(&'a Subscription, u64),
 }
 
 /// The reason why a wait ended.
 #[derive(Debug)]
 pub(crate) enum WakeUp {
-    /// Messages were dequeued. If no other message was due: the number of notifications before that
-    /// dequeue.
+    /// Messages were dequeued. The second value is the number of notifications before that dequeue,
+    /// if no other message was due.
     Messages(Batches, Option<u64>),
     /// A message may be due.
     MayBeDue,
-    /// The time is up.
+    /// The time limit has passed.
     TimeIsUp,
 }
 
@@ -78,7 +78,7 @@ impl Waiter {
     }
 
     pub fn answer(self, answer: Result<WakeUp>) {
-        let _ = self.answer.send(answer); // if the consumer has left, its messages are put back by the drop
+        let _ = self.answer.send(answer); // if the consumer has left, dropping the answer puts its messages back
     }
 
     pub fn listens(&self) -> bool {

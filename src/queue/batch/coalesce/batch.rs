@@ -28,7 +28,7 @@ pub(crate) struct Batch {
     /// The messages' due time: seconds from now, or a negative time (see
     /// [`Due::number`](crate::queue::message::draft::Due::number)).
     pub due: f64,
-    /// The lane of the messages' priority or keys.
+    /// The number of the priority or partition.
     pub lane: u16,
     /// The values of columns that users added, which all messages of the row have.
     pub columns: Option<Box<str>>,
@@ -42,7 +42,7 @@ pub(crate) struct Batch {
     /// The unique keys, if all messages of the coalescer have unique keys.
     pub claims: Claims,
     outcome: Outcome,
-    /// The number of bytes that its messages counted when they joined. It is subtracted when the
+    /// The number of bytes that were counted when the messages joined. It is subtracted when the
     /// batch leaves.
     pub(super) counted: usize,
 }
@@ -54,7 +54,7 @@ impl Batch {
         Self { due, lane, columns, count: 0, elements, metadata: None, keys, claims, outcome, counted: 0 }
     }
 
-    /// The receipt of the message that joined last.
+    /// Returns the receipt of the message that joined last.
     pub(super) fn receipt(&self) -> Receipt {
         Receipt { outcome: self.outcome.0.clone(), at: self.count - 1 }
     }
@@ -69,8 +69,8 @@ impl Batch {
     }
 }
 
-/// The answer to the callers. A batch that is dropped without an answer was in an insert whose
-/// outcome is unknown.
+/// The answer to the callers. If the batch is dropped without an answer, its insert has an unknown
+/// outcome.
 struct Outcome(Arc<SetOnce<Insertion>>);
 
 impl Drop for Outcome {

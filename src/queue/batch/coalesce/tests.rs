@@ -12,7 +12,7 @@ fn permit(coalescer: &Coalescer, bytes: usize) -> InsertPermit {
     join(coalescer, 0.0, bytes).and_then(|joined| joined.permit).expect("no insert runs yet")
 }
 
-/// Returns the number of waiting bytes, of running inserts, and of messages in them.
+/// Returns the number of waiting bytes, of running inserts, and of messages in those inserts.
 fn left(coalescer: &Coalescer) -> (usize, usize, usize) {
     let state = coalescer.batcher.state();
     (state.waiting.bytes, state.running.statements, state.running.messages)
@@ -107,7 +107,7 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_some());
 }
 
-/// Null stands for missing metadata, whose bytes are not counted; the bytes of real metadata are.
+/// Missing metadata is stored as null, which is not counted. The bytes of other metadata are.
 #[test]
 fn counted_bytes_are_returned_with_their_messages_metadata_included() {
     let coalescer = Coalescer::new(7, 1, 8);

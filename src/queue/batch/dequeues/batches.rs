@@ -8,16 +8,16 @@ use crate::postgres::wire::Row;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DequeueMode {
     Take,
-    /// A lease of this number of seconds, or of the queue's lease time if `None`.
+    /// Lease for this number of seconds, or for the queue's lease time if `None`.
     Lease(Option<f64>),
-    /// A lease in which a message whose last lease expired is returned alone.
+    /// Lease; a message whose last lease expired is returned alone.
     LeaseApart(Option<f64>),
-    /// The same as `LeaseApart`, for the lanes of this holder.
+    /// Like `LeaseApart`, from the partitions of the worker with this number.
     Lanes(i64, Option<f64>),
 }
 
 pub(crate) trait PutBack: Send + Sync {
-    /// Puts dequeued rows back, in a task.
+    /// Puts dequeued rows back, in a separate task.
     fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode);
 }
 
@@ -36,13 +36,14 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
-    /// Returns the number of bytes per message in the row with the largest messages.
+    /// Returns the average size in bytes of a message, in the row where it is largest.
     pub fn bytes_each(&self) -> usize {
         let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;
         self.rows.iter().map(each).max().unwrap_or_default()
     }
 
-    /// Distributes the rows to the requests, in order: as many messages as each request asks for.
+    /// Distributes the rows to the requests, in order. Each request receives as many messages as it
+    /// asks for.
     pub fn distribute(mut self, asks: &[usize]) -> Vec<Self> {
         if asks.len() == 1 {
             return vec![self];

@@ -1,4 +1,4 @@
-//! Distributes the rows of one statement to the requests that share it. Pure.
+//! Distributes the rows of one statement to the requests that share it, without I/O.
 
 use bytes::BufMut;
 
@@ -13,9 +13,9 @@ const SIZE: usize = 2;
 const PAYLOAD: usize = 4;
 const METADATA: usize = 5;
 
-/// Gives each call as many messages as it asks for, in the order of rows and calls. A row with more
-/// messages than a call still asks for is split. A row that cannot be split is not a batch: it goes
-/// as a whole to the call, which reports it.
+/// Gives each call as many messages as it asks for, in the order of rows and calls. A row is split
+/// if it has more messages than the call still needs. A row that cannot be split is malformed; the
+/// call that receives the whole row reports it.
 pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let mut distributed: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());
@@ -53,7 +53,7 @@ pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     distributed
 }
 
-/// Splits a row into parts of these sizes; `None` if the row stays whole.
+/// Splits a row into parts of these sizes. Returns `None` if the row stays whole.
 fn split(row: &Row, sizes: &[usize]) -> Option<Result<Vec<Row>, Wrong>> {
     (sizes.len() > 1).then(|| {
         let first: i64 = row.try_get(ID)?;
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::postgres::wire::Columns;
 
-    /// Returns a row of the messages `id`, `id + 1` …, each with its id as payload, and every third
-    /// with metadata.
+    /// Returns a row of the messages `id`, `id + 1` …. Each message has its id as payload, and
+    /// every third has metadata.
     fn row(id: i64, size: i32) -> Row {
         let payload: Vec<i64> = (id..).take(size as usize).collect();
         let metadata: Vec<Option<serde_json::Value>> =

@@ -27,8 +27,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Appends one element that came from the database. It needs none of the checks for a new
-    /// element.
+    /// Appends one element that came from the database. Such an element needs no checks.
     pub(crate) fn encode_back(&self, out: &mut BytesMut) {
         let json = serde_json::to_vec(self).unwrap_or_default(); // names and values can always be written as JSON
         out.put_i32(json.len() as i32 + 1);
@@ -51,8 +50,8 @@ impl Metadata {
         }
     }
 
-    /// Reads a `jsonb`. A value that is not an object, which other programs may store, becomes
-    /// empty metadata, so that the message can still be delivered.
+    /// Reads a `jsonb`. Other programs may store a value that is not an object; it is read as empty
+    /// metadata, so that the message can still be delivered.
     fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
     }
@@ -80,8 +79,8 @@ impl FromSql<'_> for Metadata {
     }
 }
 
-/// The metadata of an outgoing batch. It ends with the last message that has metadata; earlier
-/// messages without metadata are null.
+/// The metadata of an outgoing batch. The list ends with the last message that has metadata;
+/// earlier messages without metadata are null.
 #[derive(Debug, Default)]
 pub(crate) struct Stamped {
     count: usize,
@@ -102,8 +101,8 @@ impl Stamped {
         self.elements.len()
     }
 
-    /// Fills up to `messages` elements, for a statement that needs one element per message. Does
-    /// nothing if no message has metadata.
+    /// Appends nulls until there are `messages` elements, for a statement that needs one element
+    /// per message. Does nothing if no message has metadata.
     pub fn whole(&mut self, messages: usize) -> Beside<'_> {
         if self.count > 0 && self.count < messages {
             let last = messages - 1;
@@ -117,7 +116,7 @@ impl Stamped {
     }
 }
 
-/// Metadata of a batch, or of a part of it, as a parameter. Empty metadata is null.
+/// The metadata of a batch, or of a part of it, as a parameter. Empty metadata is null.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Beside<'a> {
     count: usize,
@@ -129,7 +128,7 @@ impl Beside<'_> {
         self.count == 0
     }
 
-    /// Splits the metadata at the position of a message.
+    /// Splits the metadata before the message at this position.
     pub fn halves(self, place: usize) -> (Self, Self) {
         let left = place.min(self.count);
         let (one, two) = self.elements.split_at(after(left, self.elements));
@@ -153,8 +152,8 @@ impl ToSql for Beside<'_> {
     to_sql_checked!();
 }
 
-/// The metadata of a received batch, message by message; empty for messages beyond the end of the
-/// array.
+/// Reads the metadata of a received batch, message by message. Messages beyond the end of the array
+/// have empty metadata.
 pub(crate) struct Carried<'a>(Option<Each<'a>>);
 
 impl<'a> Carried<'a> {
@@ -164,7 +163,7 @@ impl<'a> Carried<'a> {
 
     pub fn next(&mut self) -> Metadata {
         match &mut self.0 {
-            None => Metadata::new(), // true in nearly all cases
+            None => Metadata::new(), // this is nearly always the case
             Some(each) => match each.next() {
                 Some(Ok(Some(raw))) => Metadata::read(raw),
                 _ => Metadata::new(),

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The delay in seconds before an unreadable message is due for a consumer that can read it.
+/// The delay in seconds before an unreadable message is due again, for a consumer that can read it.
 const PAUSE: f64 = 1.0;
 
 impl PutBack for Shared {
@@ -41,8 +41,8 @@ impl PutBack for Shared {
     }
 }
 
-/// Returns the leases of rows. Skips a row that cannot be read: its lease expires, and the attempt
-/// is counted.
+/// Returns the leases of rows. Skips rows that cannot be read: their leases expire, and the
+/// attempts are counted.
 fn ranges(rows: &[Row]) -> Ranges {
     let mut ranges = Ranges::default();
     for row in rows {
@@ -55,8 +55,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages on their way back. If the runtime ends before their statement is sent, they are kept
-/// for the next dequeue.
+/// Messages that are being put back. If the runtime ends before their statement is sent, they are
+/// kept for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Unclaimed>,
@@ -77,7 +77,7 @@ impl Returning {
                 continue;
             };
             match pauses.next() {
-                // The message exists nowhere else, and it is certain that it is not back yet.
+                // No other copy of the message exists, and it is certain that it is not back yet.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;
@@ -91,7 +91,7 @@ impl Returning {
     }
 }
 
-/// The pauses between the tries to put taken messages back.
+/// The pauses between tries to put taken messages back.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
@@ -107,7 +107,7 @@ fn is_not_back(error: &Error) -> bool {
 }
 
 impl Shared {
-    /// Wraps the rows of a statement that was sent at the time `began`.
+    /// Wraps the rows of a statement that was sent at `began`.
     pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: DequeueMode, began: Instant, span: &Span) -> Batches {
         let batches = Batches::of(rows, how, self.clone());
         span.record("got", batches.size);
@@ -122,7 +122,7 @@ impl Shared {
         batches
     }
 
-    /// Returns messages to the queue in a task.
+    /// Starts a task that puts messages back.
     pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
         let returning = Returning { shared: self.clone(), left };
         if !returning.left.is_empty()
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Returns the messages that an earlier runtime left.
+    /// Puts back the messages that an earlier runtime left.
     pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
         self.send_back(self.unclaimed.take());
     }
@@ -174,9 +174,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Puts back a taken message that cannot be read, and counts the attempt: another consumer may
-    /// be able to read it, and it dies after its last attempt. Both happen in one transaction, so
-    /// the attempt is always counted.
+    /// Puts back a taken message that cannot be read, and counts the attempt. Another consumer may
+    /// be able to read it; after its last attempt it becomes a dead letter. Both changes happen in
+    /// one transaction, so the attempt is always counted.
     async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
         let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
@@ -197,8 +197,8 @@ impl Shared {
         outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// Puts back and counts like `put_back_charged`, in the transaction that took the message: both
-    /// happen if and when that transaction commits.
+    /// Puts back and counts like `put_back_charged`, in the transaction that took the message. Both
+    /// changes take effect if and when that transaction commits.
     pub(crate) async fn put_back_charged_in(
         &self,
         transaction: &impl InTransaction,
@@ -234,7 +234,7 @@ impl Shared {
     }
 }
 
-/// The messages as a list for the log.
+/// Displays the messages as a list for the log.
 struct Listed<'a>(&'a Unclaimed);
 
 impl std::fmt::Display for Listed<'_> {
@@ -250,7 +250,7 @@ impl std::fmt::Display for Listed<'_> {
     }
 }
 
-/// The error of a request that was never answered.
+/// Returns the error for a request that was never answered.
 pub(super) fn unanswered() -> Error {
     Error::ended("a dequeue", true)
 }

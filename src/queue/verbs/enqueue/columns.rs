@@ -1,4 +1,4 @@
-//! Inserts a row whose messages have values in columns that users added to the queue's table.
+//! Inserts rows whose messages have values in columns that users added to the queue's table.
 
 use super::{Param, Woken, new_row::NewRow};
 use crate::{

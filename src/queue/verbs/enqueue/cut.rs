@@ -1,4 +1,4 @@
-//! Splits a long list of messages into rows while it is encoded.
+//! Splits a long list of messages into rows while encoding it.
 
 use std::marker::PhantomData;
 
@@ -22,9 +22,9 @@ use crate::{
 
 #[derive(Default)]
 pub(super) struct Cuttings {
-    /// The due time, in the form that the statements take.
+    /// The due time, in the form that statements accept.
     pub due: f64,
-    /// The lane of the messages' priority or keys.
+    /// The number of the messages' priority or partition.
     pub lane: u16,
     pub count: usize,
     /// The payloads.
@@ -48,9 +48,9 @@ pub(super) struct Cut<'a, M, T> {
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// The beginning of the next row: a message that did not fit into the last row.
+    /// The start of the next row: a message that did not fit into the previous row.
     carried: Option<Cuttings>,
-    /// A row that is inserted by a statement of its own, the next one.
+    /// A row that the next statement inserts alone.
     apart: Option<Cuttings>,
     /// The trace that the messages continue.
     trace: Option<TraceContext>,
@@ -72,7 +72,7 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
         }
     }
 
-    /// Returns the number of messages that have not been split into rows yet.
+    /// Returns the number of messages that are not in a row yet.
     pub fn len(&self) -> usize {
         self.rest.len() + usize::from(self.carried.is_some()) + self.apart.as_ref().map_or(0, |row| row.count)
     }

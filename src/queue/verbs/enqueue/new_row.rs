@@ -1,4 +1,4 @@
-//! A row of an insert, made from a batch or from a list.
+//! One row of an insert, created from a batch or from a list.
 
 use super::cut::Cuttings;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct NewRow<'a> {
     pub due: f64,
-    /// The lane, as the column has it.
+    /// The number of the priority or partition, in the type of the column.
     pub lane: i16,
     pub count: usize,
     pub elements: &'a [u8],
@@ -34,7 +34,7 @@ impl<'a> NewRow<'a> {
         Self { due: *due, lane, count: *count, elements, metadata: metadata.all(), keys, columns }
     }
 
-    /// Splits the row in the middle. It must have at least two elements.
+    /// Splits the row in the middle. The row must have at least two elements.
     pub fn halves(self) -> (Self, Self) {
         let left = self.count / 2;
         let (one, two) = self.elements.split_at(after(left, self.elements));

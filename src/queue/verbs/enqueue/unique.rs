@@ -1,4 +1,4 @@
-//! Enqueues in which some messages have unique keys: one statement claims the keys, and inserts the
+//! Enqueues messages of which some have unique keys. One statement claims the keys, and inserts the
 //! messages whose keys it could claim.
 
 use std::{sync::Arc, time::Instant};
@@ -32,16 +32,16 @@ use crate::{
 
 /// The call's name in error messages.
 pub(super) const ENQUEUE: &str = "an enqueue";
-/// The maximum number of tries of a statement that conflicts with another. Conflicts occur only if
-/// the role's default isolation level is not `read committed`.
+/// The maximum number of tries of a statement that conflicts with another one. Conflicts occur only
+/// if the role's default isolation level is not `read committed`.
 const TRIES: usize = 100;
 /// The maximum number of tries of a part of a refused statement.
 const TRIES_APART: usize = 5;
-/// The ids of inserted rows, and so the ids of their first messages, are multiples of this number.
+/// Ids of inserted rows, and so of their first messages, are multiples of this number.
 pub(in crate::queue::verbs) const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues messages in one statement. Some of them have unique keys.
+    /// Enqueues messages in one statement, some of them with unique keys.
     pub(super) async fn claim_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -53,7 +53,7 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Messages for one statement.
+/// Encoded messages for one statement.
 #[derive(Debug, Default)]
 pub(in crate::queue::verbs) struct Parcel {
     dues: Vec<f64>,
@@ -63,7 +63,7 @@ pub(in crate::queue::verbs) struct Parcel {
     claims: Claims,
 }
 
-/// A parcel, or a part of one, as parameters.
+/// The parameters of a statement: a parcel, or a part of one.
 #[derive(Clone, Copy)]
 pub(in crate::queue::verbs) struct ClaimParams<'a> {
     dues: &'a [f64],
@@ -109,7 +109,7 @@ impl<'a> ClaimParams<'a> {
         ]
     }
 
-    /// Splits the messages in the middle. There must be at least two.
+    /// Splits the messages in the middle. There must be at least two messages.
     fn halves(self) -> (Self, Self) {
         let left = self.dues.len() / 2;
         let (one, two) = self.elements.split_at(after(left, self.elements));
@@ -168,8 +168,8 @@ impl Shared {
         Ok(parcel)
     }
 
-    /// Runs the statement in its own transaction. Repeats it, up to `tries` times in total, if it
-    /// conflicts with another.
+    /// Runs the statement in its own transaction. If it conflicts with another statement, repeats
+    /// it, up to `tries` times in total.
     pub(super) async fn claim(&self, params: ClaimParams<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
@@ -188,7 +188,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// Checks that the server answered for all `count` messages, and counts the new ones.
+    /// Checks that the server returned a result for all `count` messages, and counts the new
+    /// messages.
     pub(in crate::queue::verbs) fn claimed(&self, count: usize, all: &[Enqueued], began: Instant) -> Result<()> {
         if all.len() != count {
             return Err(self.not_stored(count, all.len()));
@@ -198,7 +199,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Answers each caller of a batch. Finds the messages that the server refuses, by halving.
+    /// Answers each caller of a batch. Finds the messages that the server refuses, by repeated
+    /// halving.
     async fn claim_apart(&self, params: ClaimParams<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
         let (mut search, mut tries) = (Search::default(), TRIES);
