@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Db {
-    /// Pauses a schedule: it makes no ticks until [`Db::resume_schedule`] is called.
+    /// Pauses a schedule, which then enqueues nothing until [`Db::resume_schedule`] is called.
     ///
     /// # Errors
     /// There is no schedule of that name.
@@ -19,7 +19,7 @@ impl Db {
         self.change_schedule(sql, name).await.map(drop)
     }
 
-    /// Resumes a schedule from its next tick on. Ticks that were due during the pause are not made.
+    /// Resumes a schedule from its next tick on. Ticks that were due during the pause are skipped.
     ///
     /// # Errors
     /// There is no schedule of that name.

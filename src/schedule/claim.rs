@@ -1,4 +1,4 @@
-//! Locks due schedules, and decides how many of them one transaction handles.
+//! Locks due schedules, and decides how many of them one transaction processes.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::{
 };
 
 /// The maximum number of messages in one transaction. Until it ends, the transaction locks its
-/// schedules, and its id keeps every floor from rising.
+/// schedules and keeps every floor from rising.
 const MESSAGES: usize = 1000;
-/// The stored next tick of a schedule without a next tick.
+/// The stored time of the next tick if there is none.
 const NEVER: Time = Time(i64::MAX);
 
-/// A locked schedule, and the work for it.
+/// A locked schedule, and its ticks to run.
 pub(super) struct Claimed {
     pub tid: String,
     pub name: String,
     pub queue: String,
-    /// The tick that is due, as stored in the row.
+    /// The tick that is due, as the row stores it.
     pub first: Time,
     pub ticks: Vec<Timestamp>,
     pub next: Time,
@@ -33,14 +33,14 @@ pub(super) struct Claimed {
 
 pub(super) type ClaimedRow = (String, String, String, String, String, String, bool, Time, Time);
 
-/// Locks up to `most` schedules that are due from `since` on, the earliest first.
+/// Locks up to `most` schedules that became due at or after `since`, the earliest first.
 pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most: usize) -> Result<Vec<ClaimedRow>> {
     let sql = db.statement("claim_schedules", include_str!("../../sql/statements/claim_schedules.sql"));
     transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
 }
 
-/// Returns the first schedules whose messages fit in one transaction, at least one. Later schedules
-/// are not inspected. So at most one schedule's ticks are computed and then discarded.
+/// Returns the first schedules whose messages fit in one transaction, at least one. Stops at the
+/// first schedule that does not fit, so the ticks of at most one schedule are computed needlessly.
 pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {
@@ -54,7 +54,7 @@ pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
 }
 
 impl Claimed {
-    /// Computes the work for a schedule. An expression that cannot be parsed affects only this
+    /// Computes the ticks of a schedule. An expression that cannot be parsed affects only this
     /// schedule.
     pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
         let mut claimed =
@@ -99,8 +99,8 @@ pub(super) fn time_of(timestamp: Timestamp) -> Time {
 mod tests {
     use super::*;
 
-    /// Returns the number of schedules that were claimed and the number that were inspected, for
-    /// these numbers of missed ticks.
+    /// Returns the numbers of schedules that were taken and that were inspected, for these numbers
+    /// of missed ticks.
     fn looked_at(missed: &[usize]) -> (usize, usize) {
         let mut looked = 0;
         let all = missed.iter().map(|ticks| {

@@ -11,23 +11,22 @@ use crate::{
 };
 
 /// A rule by which a message is enqueued repeatedly. [`Queue::schedule`](crate::Queue::schedule)
-/// puts it into force.
+/// stores it in the database.
 ///
 /// The expression has one of these forms:
 /// - five fields of cron: minute, hour, day of the month, month, day of the week (`0 9 * *
 ///   mon-fri`). Besides `*`, ranges, lists and steps, `L` is the last day of a month, `15W` the
-///   weekday nearest to the 15th, and `fri#2` the second Friday. If both days are given, a match of
-///   either is enough, as in cron. With `+` before the day of the week (`0 0 1 * +mon`), both have
-///   to match;
+///   weekday nearest to the 15th, and `fri#2` the second Friday. If both days are given, one match
+///   is enough, as in cron. With `+` before the day of the week (`0 0 1 * +mon`), both must match;
 /// - six fields, with seconds first (`*/10 * * * * *`);
 /// - `@hourly`, `@daily` (or `@midnight`), `@weekly`, `@monthly`, `@yearly` (or `@annually`);
 /// - `every 90 seconds`, or minutes, hours, days, from 1 second to 365 days. The ticks are
 ///   multiples of the interval since 1970-01-01 UTC, so all processes agree.
 ///
 /// The fields refer to the clock of a time zone, which is UTC by default. If that clock skips a
-/// tick at a named hour, the tick is made at the moment of the jump. If the clock is set back over
-/// such a tick, the tick is made once. An expression that ticks every hour, or more often, ticks
-/// whenever the clock shows a matching time.
+/// tick at a named hour, the message is enqueued at the moment of the jump. If the clock is set
+/// back over such a tick, the message is enqueued once. An expression that ticks every hour, or
+/// more often, ticks whenever the clock shows a matching time.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};
@@ -51,18 +50,18 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// The treatment of ticks that were not made in time because no process was running. A tick is
-/// missed if it is older than a minute, or if a later tick is already due.
+/// The treatment of ticks that passed while no process was running the schedules. A tick is missed
+/// if it is older than a minute, or if a later tick is already due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// Missed ticks are dropped. If several ticks are due, only the last one is made, unless it is
-    /// older than a minute.
+    /// Drops missed ticks. If several ticks are due, only the last one enqueues a message, unless
+    /// it is older than a minute.
     Skip,
-    /// Only the last missed tick is made, in place of all of them.
+    /// Enqueues one message for the last missed tick, in place of all of them.
     #[default]
     Once,
-    /// Every missed tick is made, but at most the last 1,000.
+    /// Enqueues a message for every missed tick, but for at most the last 1,000.
     Each,
 }
 
@@ -132,8 +131,8 @@ impl Schedule {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Returns the first tick after a time. Returns `None` if there is none within some years, as
-    /// with `0 0 30 2 *`.
+    /// Returns the first tick after a time. Returns `None` if there is no tick for years, as with
+    /// `0 0 30 2 *`.
     ///
     /// # Errors
     /// The expression or the zone is not valid.

@@ -20,7 +20,7 @@ const LONGEST: u64 = 365 * 86_400;
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
     Cron(Box<Fields>),
-    /// An interval, counted from 1970 on, so that all processes agree.
+    /// An interval, counted from 1970 so that all processes agree.
     Every(Duration),
 }
 
@@ -40,8 +40,8 @@ impl Expression {
         }
     }
 
-    /// Returns the first tick after a time. Returns `None` if there is none within some years, as
-    /// for 30 February.
+    /// Returns the first tick after a time. Returns `None` if there is no tick for years, as for 30
+    /// February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(fields) => fields.next(after),

@@ -1,5 +1,5 @@
-//! Makes due ticks: in one transaction it locks schedules, enqueues their messages and stores their
-//! next ticks.
+//! Runs due ticks. One transaction locks schedules, enqueues their messages and stores their next
+//! ticks.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::{
 /// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Made {
-    /// The number of schedules that were handled.
+    /// The number of schedules that were processed.
     pub schedules: usize,
-    /// True if more schedules were claimed than handled: the handled schedules made enough messages
-    /// for one transaction, and the next round handles the rest.
+    /// True if more schedules were claimed than processed, because one transaction could hold no
+    /// more messages. The next round processes the rest.
     pub has_left: bool,
 }
 
 impl Db {
-    /// Handles up to `most` schedules that are due from `since` on. If the server refuses a tick,
-    /// the reason is stored in the schedule's row, and other schedules are not held up.
+    /// Processes up to `most` schedules that became due at or after `since`. If the server refuses
+    /// a tick, the reason is stored in the schedule's row, and other schedules are not delayed.
     pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
         let span = debug_span!("tick", schedules = Empty, ticks = Empty);
         let outcome = self.fire_some(since, most).instrument(span).await;
@@ -59,8 +59,8 @@ impl Db {
         Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
     }
 
-    /// Handles the first due schedule alone. Its error ends only its own transaction: a trigger may
-    /// raise the error as late as at the commit.
+    /// Processes the first due schedule alone, so that its error ends only its own transaction. A
+    /// deferred trigger may raise the error as late as at the commit.
     async fn fire_one(&self, since: Time) -> Result<bool> {
         let transaction = self.begin().await?;
         let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
@@ -82,9 +82,9 @@ impl Db {
         transaction.commit().await
     }
 
-    /// Stores the reason why a tick was not made in its schedule's row. The tick is tried again,
-    /// with longer and longer pauses. If the message itself is refused, the schedule continues with
-    /// its next tick instead.
+    /// Stores the reason for a failed tick in its schedule's row. The tick is tried again, after
+    /// growing pauses. If the message itself was refused, the schedule continues with its next tick
+    /// instead.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
@@ -113,7 +113,8 @@ impl Db {
         transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
     }
 
-    /// Returns the time until the next schedule is due, among those due from `since` on.
+    /// Returns the time until the next schedule is due, among those that become due at or after
+    /// `since`.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<DueIn> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Class::Main, &sql, &[&since]).await?;
@@ -122,13 +123,13 @@ impl Db {
     }
 }
 
-/// The result of a look at the schedules.
+/// The result of a query for the next due schedule.
 #[derive(Debug)]
 pub(super) struct DueIn {
-    /// The number of seconds until a schedule is due; other processes may be waiting for it too.
-    /// `None` if there is no such schedule.
+    /// The number of seconds until a schedule is due, or `None` if there is no such schedule. Other
+    /// processes may be waiting for the same schedule.
     due_in: Option<f64>,
-    /// The time of the server's clock.
+    /// The current time of the server's clock.
     pub clock: Time,
 }
 
@@ -150,14 +151,14 @@ impl DueIn {
 }
 
 /// Returns true if the server refused a statement without ending the session or shutting down.
-/// Another tick may then succeed.
+/// Another tick may then still succeed.
 fn is_of_a_tick(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
 }
 
-/// Returns true if the message itself was refused: because of its type, a constraint, a trigger or
-/// a missing right. Any other error may pass, like that of a full disk, and no tick is given up
-/// because of it.
+/// Returns true if the server refused the message itself: because of its type, a constraint, a
+/// trigger or a missing right. All other errors may be temporary, like a full disk, and must not
+/// skip a tick.
 fn is_refused(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
 }

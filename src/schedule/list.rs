@@ -37,12 +37,12 @@ pub struct Scheduled {
     /// True if the schedule is paused.
     pub is_paused: bool,
     /// The time of the next tick. `None` if the schedule is paused, if it never ticks again, or if
-    /// no process that makes ticks has seen the schedule yet. If no such process runs, the time may
+    /// no process that runs schedules has seen it yet. If no such process is running, the time may
     /// have passed.
     pub next: Option<SystemTime>,
-    /// The time of the last tick that was made.
+    /// The time of the last tick that enqueued a message.
     pub last: Option<SystemTime>,
-    /// The reason why the last tick could not be made, or why there is no next tick.
+    /// The reason why the last tick failed, or why there is no next tick.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The loop that makes ticks. It runs in every process whose role has the right.
+//! The loop that runs schedules, in every process whose role has the right.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,29 +16,29 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// The interval at which the loop looks at all schedules again, for changes that it missed. It
-/// misses a schedule that was committed long after its clock reading, or a step of the clock.
+/// The interval at which the loop reads all schedules again, because it may have missed a schedule
+/// that was committed long after its clock reading, or a step of the clock.
 const OVERLOOKED: Duration = Duration::from_secs(60);
-/// The same interval in a worker, which does not listen for new schedules: the server would wake it
-/// for every other notification too.
+/// The same interval in a worker. A worker does not listen for new schedules, because the server
+/// would wake it for every other notification too.
 const UNHEARD: Duration = Duration::from_secs(30);
-/// The first and the longest pause before the loop looks again for ticks that another process is
-/// about to make, in case that process fails.
+/// The first and the longest pause before the loop checks the ticks that another process is about
+/// to run, in case that process fails.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// The age after which statements have usually ended, so that all ticks due before that time have
-/// been seen.
+/// The age after which statements have usually ended. All ticks that were due before then are
+/// known.
 const SETTLED: Duration = Duration::from_secs(5);
 /// The first and the longest pause after an error.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// The maximum number of schedules that one transaction claims. Many ticks are due at the same
-/// time, on the full minute.
+/// The maximum number of schedules that one transaction claims. Many ticks are due together, on the
+/// full minute.
 const MOST: usize = 500;
 
-/// The pause before a worker whose role lacks the right to make ticks checks again.
+/// The pause of a worker whose role lacks the right, before it checks the right again.
 const NOT_YET: Duration = Duration::from_secs(300);
 
-/// The only such loop for a database in a process.
+/// The state that allows only one such loop per database in a process.
 #[derive(Debug, Default)]
 struct Ticking {
     alone: Mutex<()>,
@@ -47,15 +47,14 @@ struct Ticking {
 }
 
 impl Db {
-    /// Makes the ticks of all schedules until `shutdown` is ready. It is for a process without
-    /// other work; a worker makes ticks in addition to its work. Any number of processes can run
-    /// it: each tick is made once.
+    /// Runs all schedules until `shutdown` is ready: at each tick, it enqueues the schedule's
+    /// message. Use it in a process without other work; a worker runs schedules in addition to its
+    /// work. Any number of processes can run it, because each tick enqueues once.
     ///
     /// While the database is unreachable, the call waits for it.
     ///
-    /// # Errors
-    /// A permanent error: the role may not make ticks, or this library does not support the version
-    /// of the schema.
+    /// A permanent error: the role may not run schedules, or this library does not support the
+    /// version of the schema.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.check_schema().await?;
         tokio::select! {
@@ -64,7 +63,7 @@ impl Db {
         }
     }
 
-    /// Makes ticks while it is polled, once the role has the right.
+    /// Runs schedules while it is polled, once the role has the right.
     pub(crate) async fn tick_beside_work(self) {
         while let Err(error) = self.keep_ticking(false).await {
             debug!(%error, "this process makes no ticks of schedules");
@@ -72,12 +71,12 @@ impl Db {
         }
     }
 
-    /// Wakes the loop after a schedule was changed in this process.
+    /// Wakes the loop after this process has changed a schedule.
     pub(super) fn schedule_changed(&self) {
         self.attached::<Ticking>().changed.notify_one();
     }
 
-    /// Makes ticks until a permanent error. If `listens` is set, new schedules wake the loop at
+    /// Runs schedules until a permanent error. If `listens` is set, new schedules wake the loop at
     /// once.
     async fn keep_ticking(&self, listens: bool) -> Result<()> {
         let ticking: Arc<Ticking> = self.attached();
@@ -117,12 +116,12 @@ fn may_not(error: &Error) -> bool {
     error.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
-/// The state that the loop keeps between looks.
+/// The state that the loop keeps between rounds.
 #[derive(Debug)]
 struct Round {
-    /// The time before which no schedule is due, as far as the loop has seen.
+    /// The time before which no schedule is due, as far as this loop knows.
     since: Time,
-    /// The time of the last look at all schedules.
+    /// The time when all schedules were last read.
     whole: Option<Instant>,
     rings: Option<u64>,
     /// The number of schedules to claim in the next round.
@@ -138,7 +137,7 @@ impl Default for Round {
 }
 
 impl Round {
-    /// Returns the time from which on to look for due schedules.
+    /// Returns the earliest due time to search from.
     fn since(&mut self, rings: Option<u64>, now: Instant) -> Time {
         if rings != self.rings || self.whole.is_none_or(|whole| now.duration_since(whole) >= OVERLOOKED) {
             self.since = Time::EARLIEST;
@@ -149,8 +148,8 @@ impl Round {
         self.since
     }
 
-    /// Records that nothing is due. Returns true if the server's clock was set back in the
-    /// meantime: the loop then looks at all schedules at once.
+    /// Records that nothing is due. Returns true if the server's clock has been set back since the
+    /// last round: the loop then reads all schedules at once.
     fn looked(&mut self, look: &DueIn, rings: Option<u64>) -> bool {
         let since = look.clock.before(SETTLED);
         let is_set_back = since < self.since;
@@ -160,9 +159,9 @@ impl Round {
         is_set_back
     }
 
-    /// Records the handled schedules, and returns the pause before the next look. If none were
-    /// handled, another process is about to handle them. If many ticks were missed, the next round
-    /// claims only about as many schedules as it can handle. Other processes can then handle the
+    /// Records the processed schedules, and returns the pause before the next round. If there were
+    /// none, another process is about to process them. If many ticks were missed, the next round
+    /// claims only about as many schedules as it can process. Other processes can then process the
     /// rest at the same time.
     fn made(&mut self, made: Made) -> Duration {
         self.failed = PAUSE.0;

@@ -1,4 +1,4 @@
-//! `schedule`: puts a schedule into force.
+//! `schedule`: stores a schedule.
 
 use bytes::BytesMut;
 use jiff::Timestamp;
@@ -17,12 +17,12 @@ impl<T: Payload> Queue<T> {
     /// queue, payload, priority or other setting, it is changed. A paused schedule stays paused.
     /// Returns true if anything was changed.
     ///
-    /// Every process with a [`Worker`](crate::Worker) makes ticks if its role has the right (the
+    /// Every process with a [`Worker`](crate::Worker) runs schedules if its role has the right (the
     /// owner of the schema, or an operator of all queues). So does
     /// [`Db::run_schedules`](crate::Db::run_schedules). There is no leader among these processes. A
     /// message is enqueued within 100 ms of its tick, while such a process runs and the database
-    /// answers. A worker learns of a schedule that another process has created within 30 s, and
-    /// `run_schedules` learns of it at once.
+    /// answers. If another process creates a schedule, a worker notices within 30 s, and
+    /// `run_schedules` at once.
     ///
     /// ```
     /// # use trunkline::{Queue, Result, Schedule};
@@ -32,9 +32,8 @@ impl<T: Payload> Queue<T> {
     /// # Ok(()) }
     /// ```
     ///
-    /// # Errors
-    /// The name, the expression or the zone is not valid; the expression never ticks; the queue has
-    /// no such priority, has no keys or requires one; or the payload cannot be written.
+    /// The name, the expression or the zone is not valid. The expression never ticks. The queue has
+    /// no such priority, has no keys or requires one. Or the payload cannot be encoded.
     pub async fn schedule(&self, schedule: &Schedule, payload: &T) -> Result<bool> {
         let Schedule { name, expression, zone, missed, metadata, priority, key } = schedule;
         let shared = &self.shared;

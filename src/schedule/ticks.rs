@@ -1,4 +1,4 @@
-//! The ticks to make now, and the time of the next tick.
+//! Computes the ticks that are due now, and the time of the next tick.
 
 use std::time::Duration;
 
@@ -6,27 +6,28 @@ use jiff::Timestamp;
 
 use super::{draft::Missed, expression::Expression};
 
-/// The maximum age at which a tick still counts as made in time.
+/// The maximum age of a tick that is not counted as missed.
 const IN_TIME: Duration = Duration::from_secs(60);
-/// The maximum number of ticks that are made at a time, if each of them is wanted.
+/// The maximum number of ticks to run at once if each missed tick is wanted.
 const MOST: usize = 1000;
 
-/// The work for a schedule.
+/// The ticks of a schedule to run now, and the next tick.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub now: Vec<Timestamp>,
-    /// True if there were more ticks than may be made.
+    /// True if ticks were dropped because there were too many.
     pub has_dropped: bool,
     pub next: Option<Timestamp>,
 }
 
 impl Expression {
-    /// Returns the ticks from `first`, which is due, until now.
+    /// Returns the ticks from `first`, which is due, to now, and the next tick.
     pub fn ticks(&self, missed: Missed, first: Timestamp, now: Timestamp) -> Ticks {
         let most = if missed == Missed::Each { MOST } else { 1 };
         #[cfg(trunkline_mutant)]
         let most = if crate::error::mutant::is("leaves-ticks-out") { 1 } else { most };
-        // One more tick, because the search backwards finds no tick where a clock jumped ahead.
+        // Starts one tick earlier, because the search backwards finds no tick where a clock jumped
+        // ahead.
         let start = self.not_far_behind(now, first, most + 1);
         let (mut ticks, mut next) = (vec![start], self.next(start));
         while let Some(tick) = next.filter(|tick| *tick <= now) {
@@ -42,8 +43,8 @@ impl Expression {
         Ticks { now: ticks, has_dropped, next }
     }
 
-    /// Returns the first tick, or a later tick that is `ticks` ticks before now. So a schedule that
-    /// ticks every second is not searched second by second over years.
+    /// Returns the first tick, or a later tick that is `ticks` ticks before now. So years of missed
+    /// ticks are not searched one by one.
     fn not_far_behind(&self, now: Timestamp, first: Timestamp, ticks: usize) -> Timestamp {
         let mut at = now;
         for _ in 0..ticks {

@@ -1,5 +1,5 @@
-//! A consumer of all shards. It asks all shards that may have messages at the same time. If none
-//! has any, it waits for all of them.
+//! A consumer of all shards. It asks all shards that may have messages at the same time. If no
+//! shard has any, it waits for all of them.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -31,30 +31,30 @@ use crate::{
     },
 };
 
-/// The maximum time for which a call waits for unresponsive shards. Messages that arrive from them
-/// later are given back.
+/// The maximum time for which a call waits for unresponsive shards. Messages that they return later
+/// are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The length of a single wait within a wait without a limit.
+/// The length of one step of a wait without a limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// Waits for messages of a queue on several servers, on each as [`Wait`] says. Create one consumer
-/// for each task that consumes.
+/// Waits for messages of a queue on several servers; [`Wait`] applies to each server. Create one
+/// consumer for each task that consumes.
 ///
 /// Every method waits until at least one message is due on some shard. A call that is dropped while
-/// it waits costs nothing. Due messages are taken from all shards, in equal parts if possible: a
-/// busy shard does not delay the messages of another. A shard that is down does not delay calls; it
-/// is asked again every second.
+/// it waits costs nothing. Due messages are taken from all shards, in equal parts if possible, so a
+/// busy shard does not delay another shard's messages. A shard that is down does not delay calls;
+/// it is tried again every second.
 pub struct Consumer<T> {
     pub(super) queue: Queue<T>,
     pub(super) wait: Wait,
     retry_after: Duration,
     pub(super) seats: Vec<Seat<T>>,
     pub(super) members: watch::Receiver<Members<T>>,
-    /// The seat at which the next call starts.
+    /// The index of the shard that the next call asks first.
     pub(super) next: usize,
-    /// A message that was delivered to a call that was dropped.
+    /// A message that an earlier call received before it was dropped.
     pub(super) handed: Option<Sharded<Message<T>>>,
 }
 
@@ -95,21 +95,21 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits, then takes up to `n` messages, at most once, like
-    /// [`Queue::take`](crate::Queue::take). With `n` = 0 returns at once.
+    /// [`Queue::take`](crate::Queue::take). With `n` = 0 it returns at once.
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits, then leases up to `n` messages, at least once, like
-    /// [`Queue::lease`](crate::Queue::lease). With `n` = 0 returns at once.
+    /// [`Queue::lease`](crate::Queue::lease). With `n` = 0 it returns at once.
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
     /// Waits until a message is due on some shard, and returns that shard without taking the
-    /// message. A transaction on that server can then take the message exactly once, through
-    /// [`Queue::on`]. Another consumer may receive it first.
+    /// message. A transaction on that server ([`Queue::on`]) can then take the message exactly
+    /// once. Another consumer may receive it first.
     pub async fn ready(&mut self) -> Result<Id> {
         loop {
             if let Some(at) = self.until_due(None).await? {
@@ -146,7 +146,7 @@ impl<T: Payload> Consumer<T> {
                     held += 1;
                     sleep(Pace::held(held)).await; // another consumer holds the message
                 }
-                // Nothing has happened yet, and another shard may have a message.
+                // Nothing has taken effect yet, and another shard may have a message.
                 Err(error) if error.is_closed() && !error.is_outcome_unknown() => shard.lost(&error),
                 Err(error) => return named(id, Err(error)),
             }
@@ -166,7 +166,7 @@ impl<T: Payload> Consumer<T> {
                 Some(at) => self.next = at,
                 None => return Ok(Vec::new()),
             }
-            // Other consumers may hold the due messages again and again.
+            // Other consumers may hold the due messages repeatedly.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;
@@ -174,7 +174,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Adds a seat for each shard that takes part, and removes all other seats.
+    /// Adds a seat for each shard that has joined, and removes the seats of shards that have left.
     pub(super) fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.members.borrow_and_update().clone();
@@ -187,15 +187,15 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns the seats of the shards that are up, starting with the next one in rotation.
+    /// Returns the seats of all shards that are up, beginning with the next one in rotation.
     pub(super) fn awake(&self) -> Vec<usize> {
         let count = self.seats.len();
         let from = self.next % count;
         (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_down()).collect()
     }
 
-    /// Dequeues due messages on all shards that are up. If some shards have fewer messages than
-    /// their part, the other shards are asked for the rest.
+    /// Dequeues due messages on all shards that are up. If some shards return fewer messages than
+    /// requested, the other shards are asked for the rest.
     async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
@@ -203,8 +203,8 @@ impl<T: Payload> Consumer<T> {
         while found.len() < n && !order.is_empty() {
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(n - found.len(), order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // The shards that may have more messages, and the shards that were not asked because
-            // `n` is less than the number of shards.
+            // The next round asks shards that may have more messages, and shards that were not
+            // asked because `n` is less than the number of shards.
             order = self.ask(&asked, how, &mut found, &mut failed).await;
             order.extend(not_asked);
         }
@@ -217,8 +217,8 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Asks each shard for a number of messages, all at the same time. Returns the shards that
-    /// returned as many as requested.
+    /// Asks several shards for messages, all at the same time. Returns the shards that returned as
+    /// many as requested.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -253,7 +253,7 @@ impl<T: Payload> Consumer<T> {
         full
     }
 
-    /// Waits until a message is due on a shard. Returns `None` if none is due in time.
+    /// Waits until a message is due on a shard. Returns `None` if no message is due before `until`.
     pub(super) async fn until_due(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         let mut nowhere = None;
         loop {

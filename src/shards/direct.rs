@@ -52,7 +52,7 @@ impl<T: Payload> Consumer<T> {
     /// also accepts messages that [`Queue::send_direct`] delivers inside a notification, like
     /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) on a single server. Once the
     /// consumer has a message, it leaves the wait lists of the other shards. This takes one round
-    /// trip to each of them, at the same time. A message that is already on its way by then is
+    /// trip to each of them, at the same time. A message that one of them has already sent is
     /// returned by the next call.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Leaves the wait lists of the other shards, so that messages go to other consumers.
+    /// Leaves the wait lists of the other shards, so that their messages go to other consumers.
     async fn withdraw(&mut self, but: usize) {
         let others = self.seats.iter_mut().enumerate().filter(|(at, seat)| *at != but && !seat.shard.is_down());
         let withdrawals = others.map(|(_, Seat { shard, consumer })| async move {

@@ -1,5 +1,5 @@
-//! Takes a shard out of use: producers stop, its messages are consumed or moved, and finally its
-//! queues refuse messages.
+//! Takes a shard out of use. Producers stop, the shard's messages are consumed or moved, and
+//! finally its queues refuse messages.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 impl Set {
     /// Drains a shard, and returns when it is drained. After an interruption, call this method
-    /// again.
+    /// again to continue.
     ///
     /// 1. A flag in the shard's database marks the shard as draining. Producers see the flag within
     ///    five seconds, and enqueue on the other shards.
-    /// 2. The shard's messages are consumed as usual. No message is moved, so consumers that take
-    ///    exactly once still do. The call waits for delayed messages and leases. After each check,
-    ///    it calls `report` with the remaining contents.
+    /// 2. The shard's messages are consumed as usual. No message is moved, so exactly-once
+    ///    consumers are not affected. The call waits for delayed messages and leases. After each
+    ///    check, it calls `report` with the remaining contents.
     /// 3. An empty queue is closed under a lock, and then refuses messages ([`Error::is_drained`]).
-    ///    So a producer that has not seen the flag stores nothing after the last consumer has left,
-    ///    and uses another shard.
+    ///    So a producer that has not seen the flag stores nothing after the last consumer has left.
+    ///    It uses another shard instead.
     ///
     /// Dead letters and archived messages stay. The caller needs the rights of the schema's owner.
     ///
@@ -43,8 +43,8 @@ impl Set {
     }
 
     /// Drains a shard like [`Set::drain`], but moves waiting messages to the other shards, in
-    /// rotation, instead of waiting until they are consumed. Use this method for a server that must
-    /// be removed soon, or whose queues hold messages that are due much later.
+    /// rotation, instead of waiting until they are consumed. Use this method if a server must be
+    /// removed soon, or if its queues hold messages that are due much later.
     ///
     /// - Each message that waits, is delayed or is to be retried becomes a message of another
     ///   shard. This happens exactly once, even if processes are killed. The message has a
@@ -55,8 +55,8 @@ impl Set {
     ///   in `trunkline.moved`; and out of `trunkline.moving`. After an interruption, call this
     ///   method or [`Set::drain`] again. Messages that are being moved ([`Left::moving`]) then go
     ///   to their target, which has recorded whether it already has them.
-    /// - Messages that are being moved to a server that goes down are unavailable until that server
-    ///   is back.
+    /// - While messages are being moved to a server that goes down, they are unavailable until that
+    ///   server is up again.
     /// - Messages keep their order on each shard. An id that a program has stored is no longer
     ///   valid; `trunkline.moved` contains the new id.
     ///
@@ -94,8 +94,8 @@ impl Set {
         }
     }
 
-    /// Undoes [`Set::drain`], even if it has not finished: the shard takes messages again. Moved
-    /// messages stay on their new shards, and messages that are being moved go to their target.
+    /// Undoes [`Set::drain`], even if it has not finished: the shard takes messages again. Messages
+    /// that were moved stay on their new shards. Messages that are being moved go to their target.
     ///
     /// # Errors
     /// The shard cannot be reached, or the database's error. An error of a target shard is returned
@@ -126,8 +126,8 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
     Ok(Left { queues, moving: moving(db).await? })
 }
 
-/// Closes a queue if it is still empty. Does not wait while another session holds a lock, because
-/// all later sessions would have to wait too.
+/// Closes a queue if it is still empty. Does not wait for another session's lock, because all later
+/// sessions would have to wait too.
 async fn close(db: &Db, name: &str) -> Result<bool> {
     let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;

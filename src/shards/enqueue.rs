@@ -1,5 +1,5 @@
-//! Enqueues on one of several servers. If the first server has certainly stored nothing, uses the
-//! next.
+//! Enqueues on one of several servers. If it is certain that the first server has stored nothing,
+//! uses the next server.
 
 use std::{
     ops::ControlFlow,
@@ -32,10 +32,10 @@ impl<T: Payload> Queue<T> {
     /// message's id once it is committed on that shard. Concurrent calls share rows and commits on
     /// each shard.
     ///
-    /// A shard that is down is skipped. The message goes to another shard if it is certain that the
-    /// first one stored nothing, because the server could not be reached or refused. No call waits
-    /// for a server that is known to be down; a separate task tries that server every second. If
-    /// all servers are down, the call waits for at most half a minute.
+    /// A shard that is down is skipped. If a server could not be reached or refused, it is certain
+    /// that it stored nothing, and the message goes to another shard. No call waits for a server
+    /// that is known to be down; a separate task tries that server every second. If all servers are
+    /// down, the call waits for at most half a minute.
     ///
     /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that the
     /// key is unique across all shards. While that shard is down, the message goes to another one,
@@ -95,7 +95,7 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// The attempts of one call.
+/// The tries of one call.
 pub(super) struct Tries<'a, T> {
     queue: &'a Queue<T>,
     turn: usize,
@@ -112,7 +112,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         Self { queue, turn, routing: queue.routing, began: None, failed: Vec::new() }
     }
 
-    /// Returns the shard to try next. Waits if there is no such shard.
+    /// Returns the shard to try next. Waits if no shard can be tried.
     pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
         loop {
             let set = &self.queue.shared.shards.0;
@@ -140,7 +140,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         }
     }
 
-    /// Records an attempt. Returns the result of the call, or continues with the next shard.
+    /// Records a try. Returns the result of the call, or continues with the next shard.
     pub fn tried<R>(&mut self, member: &Arc<Member<T>>, outcome: Result<R>) -> ControlFlow<Result<Sharded<R>>> {
         let shard = &member.shard;
         let error = match outcome {
@@ -166,7 +166,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         ControlFlow::Continue(())
     }
 
-    /// Returns an error that contains the reason of every shard that was tried or is known to be
+    /// Returns an error that contains the reason of each shard that was tried or is known to be
     /// down.
     fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
         let said = |shard: Id| self.failed.iter().find(|(id, _)| *id == shard).map(|(_, error)| error.clone());

@@ -1,4 +1,4 @@
-//! The health of a shard for enqueues. Pure state, which any number of callers share.
+//! The health of a shard for enqueues. It is plain state that any number of callers share.
 
 use std::{
     sync::{
@@ -10,10 +10,10 @@ use std::{
 
 use crate::error::Error;
 
-/// The silence in milliseconds after which a shard receives no more calls, if calls wait for it and
-/// there are other shards.
+/// The silence in milliseconds after which a shard receives no more calls. This applies if calls
+/// wait for the shard and there are other shards.
 const SILENCE: u64 = 1000;
-/// The time in milliseconds between checks of whether a shard is draining, while messages are
+/// The time in milliseconds between checks whether a shard is draining, while messages are
 /// enqueued.
 const ASK: u64 = 5000;
 
@@ -21,7 +21,7 @@ const ASK: u64 = 5000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fitness {
     Healthy,
-    /// Calls wait, and the server has been silent for a while.
+    /// Calls are waiting, and the server has been silent for too long.
     Unresponsive,
     /// The shard is draining, so it is used only if there is no other shard.
     Drains,
@@ -36,10 +36,10 @@ pub(super) struct Health {
     origin: Instant,
     /// The number of waiting calls.
     load: AtomicUsize,
-    /// The time of the last answer, or the start of the first waiting call if that is later. In
-    /// milliseconds since the origin, like the next field.
+    /// The time of the last answer, or of the start of the first waiting call if that is later. In
+    /// milliseconds since the origin.
     heard: AtomicU64,
-    /// The time of the next check of whether the shard is draining.
+    /// The time of the next check whether the shard is draining, in milliseconds since the origin.
     ask: AtomicU64,
     is_down: AtomicBool,
     drains: AtomicBool,
@@ -129,7 +129,7 @@ impl Health {
         self.reason().clone()
     }
 
-    /// Sets whether the shard is draining, as its table says.
+    /// Records whether the shard is draining, as its database reports.
     pub fn drains(&self, drains: bool) {
         self.drains.store(drains, Ordering::Relaxed);
         if !drains {
@@ -143,7 +143,7 @@ impl Health {
         self.is_drained.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the next check for draining is due, and claims the check for the caller.
+    /// Returns true if a check for draining is due. The caller must then check.
     pub fn claim_ask(&self, now: Instant) -> bool {
         let (now, due) = (self.at(now), self.ask.load(Ordering::Relaxed));
         let next = now + ASK;

@@ -11,8 +11,8 @@ use crate::{
     queue::message::{Lease, Message, unique::Enqueued},
 };
 
-/// The name of a shard: a random number that its database received when its schema was created. It
-/// is printed as eight hexadecimal digits.
+/// The name of a shard: a random number that was stored in its database when its schema was
+/// created. It is printed as eight hexadecimal digits.
 ///
 /// The name is stored together with the messages, so it survives failovers, upgrades and backups.
 /// It does not depend on the server's address or on the order of the connection strings.
@@ -22,9 +22,9 @@ pub struct Id(pub u32);
 /// A value together with its shard. `Sharded<Message<T>>` is a message and the shard on which it
 /// must be acknowledged.
 ///
-/// It is printed as `1f3a9c02:1024`, and can be parsed from that text. Values are ordered by the
-/// number of the shard, then by the value itself. This order is for lists and pages; it does not
-/// show which value is older.
+/// A `Sharded` value is printed as `1f3a9c02:1024`, and can be parsed from that text. Values are
+/// ordered by the number of the shard, then by the value itself. This order is meant for lists and
+/// pages; it does not show which value is older.
 ///
 /// ```
 /// # use trunkline::shards::{Id, MessageId, Sharded};

@@ -7,8 +7,8 @@ use crate::{
 
 impl Set {
     /// Removes a drained shard from this process. Open queues, consumers and workers release the
-    /// shard within moments, and its server may then be stopped. The part of a worker on this shard
-    /// is shut down gracefully. [`Set::add`] adds the shard again.
+    /// shard within moments, and its server may then be stopped. The shard's part of a worker is
+    /// shut down gracefully. [`Set::add`] adds the shard again.
     ///
     /// ```no_run
     /// # use trunkline::{Result, shards};
@@ -34,8 +34,8 @@ impl Set {
     }
 
     /// Removes a shard like [`Set::remove`], even if it is down or not empty. Its messages stay on
-    /// it, for other processes that use the shard. Messages on it that this process has leased can
-    /// no longer be settled; they come back when their leases end.
+    /// it, for other processes that use the shard. Messages that this process has leased from the
+    /// shard can no longer be settled; they are delivered again when their leases end.
     ///
     /// # Errors
     /// The shard is not in the set, or it is the only one.

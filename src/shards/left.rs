@@ -18,9 +18,9 @@ pub struct Left {
     /// The name and the counts of each queue, and whether it is closed, which means permanently
     /// empty.
     pub queues: Vec<(String, ShardStats, bool)>,
-    /// The number of messages that a drain has taken out of their queues and that are not yet known
-    /// to be on another shard. No count in `queues` includes them, and no consumer receives them
-    /// until a drain has moved them.
+    /// The number of messages that a drain has taken out of their queues but that may not be on
+    /// another shard yet. They are not included in the counts of `queues`, and no consumer receives
+    /// them until a drain has moved them.
     pub moving: u64,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
     Ok((stats, only(&db.query_again(Class::Main, &sealed, &[]).await?)?.read(0)?))
 }
 
-/// Messages that were taken out of a queue for a target shard, and are not yet known to be on it.
+/// Messages that were taken out of a queue for a target shard, but may not be on it yet.
 pub(super) struct OnTheirWay {
     pub queue: String,
     pub target: Id,

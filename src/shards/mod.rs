@@ -1,6 +1,6 @@
-//! A queue of one name on several servers that share nothing. Each server is a shard with a
-//! complete queue. This module only chooses the shard for each call, and continues without a shard
-//! that is down.
+//! Queues on several servers that share nothing. Each server is a shard with a complete queue of
+//! the same name. This module only chooses the shard for each call, and continues without shards
+//! that are down.
 
 mod id;
 mod health;

@@ -1,7 +1,7 @@
-//! Moves the waiting messages of a shard to the other shards: from the queue into a table on the
-//! same server, from that table into the other shard's queue, and then out of the table. Each step
-//! is a transaction on one server and can be repeated, because the receiving server records the
-//! rows that it has received.
+//! Moves the waiting messages of a shard to the other shards. Rows move from the queue into a table
+//! on the same server, from that table into the other shard's queue, and then out of the table.
+//! Each step is a transaction on one server and can be repeated, because the receiving server
+//! records the rows that it has received.
 
 use std::{sync::Arc, time::Instant};
 
@@ -28,10 +28,10 @@ use crate::{
 
 /// The number of rows in one transaction. Each row is at most about 64 KiB.
 const ROWS: i32 = 32;
-/// The number of transactions for each queue between two checks.
+/// The number of transactions per queue between two checks.
 const TURNS: usize = 64;
 
-/// The rows of one transaction, by columns.
+/// The rows of one transaction, as one list per column.
 #[derive(Default)]
 struct MovedRows {
     ids: Vec<i64>,
@@ -50,8 +50,9 @@ struct MovedRows {
 type Destination = (Arc<Shard>, Vec<Description>);
 
 impl Set {
-    /// Moves the messages that are being moved to their targets, and to no other shard, because a
-    /// target may already have them. Messages for a shard that is down wait for that shard.
+    /// Moves messages that an earlier drain has taken out to their targets. No other shard may
+    /// receive them, because the target may already have them. If the target is down, they wait for
+    /// it.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;
@@ -68,7 +69,7 @@ impl Set {
             }
             match give(&target.db, from.id, queue, &rows).await {
                 Ok(()) => target.health.answered(Instant::now()),
-                // The shard may or may not have the rows; it is asked again once it is up.
+                // The shard may or may not have the rows. It is asked again once it is up.
                 Err(error) if error.is_closed() => {
                     target.lost(&error);
                     return Ok(());
@@ -81,7 +82,7 @@ impl Set {
         }
     }
 
-    /// Takes some waiting messages out of a shard for the other shards, in rotation. Returns the
+    /// Takes some waiting messages out of a shard, for the other shards in rotation. Returns the
     /// number of rows.
     pub(super) async fn take_out(&self, from: &Arc<Shard>) -> Result<usize> {
         let (mut targets, mut moved, mut turn) = (None, 0, 0);
@@ -182,8 +183,7 @@ async fn rows(db: &Db, queue: &str, target: Id) -> Result<MovedRows> {
     Ok(rows)
 }
 
-/// Inserts these rows of another shard into a queue of this shard, unless the shard already has
-/// them.
+/// Inserts rows of another shard into a queue of this shard, unless it already has them.
 async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
     let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;

@@ -1,4 +1,4 @@
-//! A queue over several servers: the handle, and its parts.
+//! A queue on several servers: the handle, and the parts on each shard.
 
 use std::{
     fmt,
@@ -25,16 +25,16 @@ use crate::{
     },
 };
 
-/// The pause before the next attempt to open a part of the queue.
+/// The pause before another try to open a part of the queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A queue over several servers, with payloads of type `T`. Cheap to clone; clones share the
+/// A queue on several servers, with payloads of type `T`. Cheap to clone; clones share the
 /// connections and batches of each shard.
 ///
-/// Each shard has a complete [`Queue`](crate::Queue). A message is on one shard and stays on it,
-/// unless a drain moves it ([`Set::drain_and_move`]). That shard gives all guarantees for the
-/// message: its id, its lease, its order among the messages of the same shard. Messages on
-/// different shards have no order.
+/// Each shard has a complete [`Queue`](crate::Queue). A message is on one shard and stays there,
+/// unless a drain moves it ([`Set::drain_and_move`]). All guarantees for the message come from that
+/// shard: its id, its lease, and its order among the messages of the shard. Messages on different
+/// shards have no order.
 pub struct Queue<T> {
     pub(super) shared: Arc<SharedQueue<T>>,
     pub(super) routing: Routing,
@@ -73,8 +73,8 @@ pub(super) struct SharedQueue<T> {
 }
 
 impl Set {
-    /// Opens a queue with payloads of type `T` on every server that was reached. The other servers
-    /// join once they are reached.
+    /// Opens a queue with payloads of type `T` on every server that has been reached. The other
+    /// servers join once they are reached.
     ///
     /// # Errors
     /// The errors of [`Db::queue`](crate::Db::queue), from any server. A server that goes down
@@ -96,7 +96,7 @@ impl Set {
             name: name.to_owned(),
             shards: self.clone(),
             members: watch::Sender::new(members.into()),
-            // Programs that each send one message should not all begin with the same shard.
+            // Programs that each send one message should not all start with the same shard.
             turn: AtomicUsize::new(RandomState::new().build_hasher().finish() as usize / 2),
             is_opening: AtomicBool::new(false),
         });
@@ -106,8 +106,8 @@ impl Set {
 }
 
 impl<T: Payload> SharedQueue<T> {
-    /// Ensures that tasks look for missing servers and open missing parts, because tasks end with
-    /// their runtime. Cheap if nothing is missing.
+    /// Starts the tasks that look for missing servers and open missing parts, if they have ended
+    /// with their runtime. Cheap if nothing is missing.
     pub fn tend(self: &Arc<Self>) {
         let set = &self.shards.0;
         if !set.is_whole() {
@@ -151,8 +151,8 @@ impl<T: Payload> SharedQueue<T> {
         missing
     }
 
-    /// Removes the parts of shards that are gone. Returns true if no such part is left. The last
-    /// part stays until there is another part.
+    /// Removes the parts of shards that have left. Returns true if no such part remains. The last
+    /// part stays until there is another one.
     fn let_go(&self, reached: &[Arc<Shard>]) -> bool {
         let stays = |member: &&Arc<Member<T>>| reached.iter().any(|shard| Arc::ptr_eq(shard, &member.shard));
         let mut is_done = true;
@@ -187,7 +187,7 @@ async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver
         let Some(shared) = opening.0.upgrade() else { return };
         let missing = shared.open(&mut is_told).await;
         drop(shared);
-        // The set lives as long as the queue.
+        // The handle of the queue also keeps the set alive.
         let ended = tokio::select! {
             changed = reached.changed() => changed.is_err(),
             () = tokio::time::sleep(PAUSE), if missing => false,
@@ -227,8 +227,8 @@ impl<T: Payload> Queue<T> {
         self.shared.members.borrow()[0].queue.description().clone() // there is always at least one
     }
 
-    /// Returns the part of the queue on one shard. The part has all verbs, including those that run
-    /// in the caller's transactions on that server.
+    /// Returns the part of the queue on one shard. This part has all verbs, including those for the
+    /// caller's transactions on that server.
     ///
     /// # Errors
     /// There is no such shard, or this process has never reached it.

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The shards that were reached, in the order of their names.
+/// The shards that have been reached, in the order of their names.
 pub(super) type ReachedShards = Arc<[Arc<Shard>]>;
 
 /// All servers of a set.
@@ -72,7 +72,7 @@ impl Servers {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Adds a server, which joins when it is reached.
+    /// Adds a server. Its shard joins once it is reached.
     pub fn add(&self, place: Arc<Server>) {
         if place.shard().is_none() {
             self.missing.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Servers {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place);
     }
 
-    /// Removes a shard with its server, unless it is the last one. Returns whether it was removed.
+    /// Removes a shard with its server, unless it is the last one. Returns true if it was removed.
     pub fn remove(&self, id: Id) -> bool {
         let left = self.reached.send_if_modified(|reached| {
             let stay: Vec<Arc<Shard>> = reached.iter().filter(|shard| shard.id != id).cloned().collect();
@@ -98,7 +98,7 @@ impl Servers {
         left
     }
 
-    /// Tries once to reach a server. If that succeeds, its shard joins.
+    /// Tries once to reach a server. If the try succeeds, its shard joins.
     pub async fn reach(&self, place: &Server) -> Result<()> {
         let outcome = self.connect(place).await;
         *place.error.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().cloned();
@@ -127,12 +127,13 @@ impl Servers {
                 twin.db.address(),
             )));
         }
-        let _ = place.shard.set(shard); // no other task connects to it
+        let _ = place.shard.set(shard); // only one task connects to it
         self.changed.notify_waiters();
         Ok(())
     }
 
-    /// Ensures that a task tries each missing server, because tasks end with their runtime.
+    /// Starts a task for each missing server that tries to reach it, unless one is running. Tasks
+    /// may have ended with their runtime.
     pub fn seek(self: &Arc<Self>) {
         let places = self.places();
         for place in places.iter().filter(|place| place.shard().is_none()) {

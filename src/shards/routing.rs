@@ -1,23 +1,22 @@
-//! Chooses the shard for a message. Pure: it receives the state of the shards, and returns a
-//! position in the list.
+//! Chooses the shard for a message, without I/O. The input is the state of the shards, the output a
+//! position in their list.
 
 use super::{health::Fitness, id::Id};
 
-/// The way to choose a shard for each enqueue. Only healthy shards are chosen: those that were
-/// reached, answer within a second, and are not draining.
+/// The rule that chooses a shard for each enqueue. Only healthy shards are chosen: those that have
+/// been reached, answer within a second, and are not draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Routing {
-    /// The shard with the fewest running enqueues of this process is used; shards with the same
-    /// number take turns. So a slow shard receives fewer enqueues. A caller returns to the shard
-    /// that has just answered, so that callers who share a row keep sharing rows.
+    /// Uses the shard with the fewest running enqueues of this process. Shards with equal numbers
+    /// take turns. So a slow shard receives fewer enqueues. A caller returns to the shard that has
+    /// just answered, so that callers that share a row keep sharing rows.
     #[default]
     LeastLoaded,
-    /// The shards are used in rotation, call by call, even if some calls take long.
+    /// Uses the shards in rotation, call by call, even if some calls take long.
     RoundRobin,
-    /// The same number leads to the same shard, in every process and for every order of the
-    /// connection strings. An added shard takes over its share of the numbers, and no other number
-    /// moves. While the shard of a number is not healthy, the next shard in the order of that
-    /// number is used.
+    /// Uses the same shard for the same number, in every process and for every order of the
+    /// connection strings. An added shard takes over its part of the numbers, and no other number
+    /// moves. While the shard of a number is not healthy, the number's next shard is used.
     ///
     /// This is rendezvous hashing: the chosen shard has the largest `mix(hash ^ mix(number))`,
     /// where `mix` is the final step of `SplitMix64`.
@@ -54,7 +53,7 @@ pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<
     let count = fit().count();
     let chosen = match routing {
         Routing::RoundRobin => fit().nth(turn % count),
-        // Shards with the same number of enqueues take turns.
+        // Shards with equal numbers of enqueues take turns.
         Routing::LeastLoaded => {
             let behind = |at: usize| (at + count - turn % count) % count;
             fit().enumerate().min_by_key(|(at, (_, known))| (known.load, behind(*at))).map(|(_, found)| found)

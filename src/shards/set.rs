@@ -19,7 +19,7 @@ use crate::{
 /// Several PostgreSQL servers that share nothing and hold queues of the same names. Each queue
 /// spans all of them. Cheap to clone.
 ///
-/// Begin with [`Set::queue`]. A chapter of the guide describes the guarantees and the limits of
+/// Begin with [`Set::queue`]. The guide has a chapter about the guarantees and the limits of
 /// shards.
 #[derive(Clone)]
 pub struct Set(pub(super) Arc<Servers>);
@@ -32,10 +32,10 @@ pub struct State {
     pub id: Option<Id>,
     /// The server's address, without secrets.
     pub server: String,
-    /// True if the shard is draining: enqueues use other shards, and it can be removed when it is
-    /// empty.
+    /// True if the shard is draining: enqueues use other shards, and the shard can be removed once
+    /// it is empty.
     pub drains: bool,
-    /// The reason why the server is down; `None` if it is up, as far as this process knows.
+    /// The reason why the server is down; `None` if this process considers it up.
     pub down: Option<Error>,
 }
 
@@ -50,8 +50,8 @@ impl Set {
     /// one that [`Db::connect`] accepts. The order of the strings does not matter: each database
     /// contains the name of its shard ([`Id`]).
     ///
-    /// Servers that cannot be reached now are tried every second, and take part once they answer.
-    /// The timeout for a host is two seconds, unless `connect_timeout` sets another.
+    /// Servers that cannot be reached now are tried every second, and join once they answer. The
+    /// timeout for a host is two seconds, unless `connect_timeout` sets another.
     ///
     /// ```no_run
     /// # use trunkline::{Result, shards};
@@ -64,9 +64,8 @@ impl Set {
     /// # Ok(()) }
     /// ```
     ///
-    /// # Errors
-    /// No server was reached, or no server was given. A permanent error of a single server also
-    /// ends the call: an invalid connection string, a refused login, a schema of another version, a
+    /// No server was given, or none was reached. A permanent error of a single server also ends the
+    /// call: an invalid connection string, a refused login, a schema of another version, or a
     /// server that is given twice.
     pub async fn connect<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self> {
         let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
@@ -88,8 +87,8 @@ impl Set {
         Ok(Self(set))
     }
 
-    /// Adds a server at once: open queues, consumers and workers use it within a second. Its schema
-    /// and its queues must already exist.
+    /// Adds a server while the program runs: open queues, consumers and workers use it within a
+    /// second. Its schema and its queues must already exist.
     ///
     /// # Errors
     /// The permanent errors of [`Set::connect`]. A server that cannot be reached now is not an
@@ -116,8 +115,8 @@ impl Set {
         self.0.places().iter().map(state).collect()
     }
 
-    /// Returns the database of a shard that has been reached, for transactions and for tasks on a
-    /// single server.
+    /// Returns the database of a shard that has been reached, for transactions and administration
+    /// on that server.
     #[must_use]
     pub fn db(&self, shard: Id) -> Option<Db> {
         self.find(shard).map(|shard| shard.db.clone())
@@ -132,7 +131,7 @@ impl Set {
         self.find(id).ok_or_else(|| unknown(id))
     }
 
-    /// Creates a queue on every server. Does nothing on a server where the queue exists with the
+    /// Creates a queue on every server. Does nothing on servers where the queue exists with the
     /// same settings.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The pause between attempts to reach a shard that is down.
+/// The pause between tries to reach a shard that is down.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(10);
 
@@ -67,9 +67,9 @@ impl Shard {
         Ok(opened)
     }
 
-    /// Returns the shard's fitness. If the shard is down, starts a task that tries it, unless such
-    /// a task is running: tasks end with their runtime. If a check is due, asks the shard whether
-    /// it is draining.
+    /// Returns the shard's fitness. If the shard is down, starts a task that tries to reach it,
+    /// unless one is running (it may have ended with its runtime). If a check is due, asks the
+    /// shard whether it is draining.
     pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
         let fitness = self.health.fitness(now);
         if fitness == Fitness::Down {
@@ -81,13 +81,13 @@ impl Shard {
         fitness
     }
 
-    /// Marks the shard as down. From then on a task tries it, and no caller waits for it.
+    /// Marks the shard as down. From then on a task tries to reach it, and no caller waits for it.
     pub(super) fn lost(self: &Arc<Self>, error: &Error) {
         if self.health.lost(error.clone()) {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is away; what is enqueued goes to the others");
         }
-        // The server may be up, with only one connection lost.
+        // Perhaps only one connection was lost and the server is up.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
     }
 
@@ -109,17 +109,17 @@ impl Shard {
         }
     }
 
-    /// Reads the shard's own row, on a connection of the class for enqueues.
+    /// Reads the shard's own row, on a connection for enqueues.
     async fn ask(self: &Arc<Self>) {
         match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
-            // Enqueues report a missing right themselves.
+            // Enqueues return the error for a missing right.
             Err(error) => debug!(shard = %self.id, %error, "whether the shard drains is not known"),
         }
     }
 
-    /// Counts an enqueue that went to another shard instead.
+    /// Counts an enqueue that had to use another shard.
     pub(super) fn went_elsewhere(&self, queue: &str) {
         self.metrics.elsewhere(queue);
     }
@@ -141,7 +141,7 @@ async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     Ok((Id(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
 
-/// The task that tries the shard. If it ends early, the next caller starts another.
+/// A task that tries to reach the shard. If it ends early, the next caller starts another one.
 struct Trial(Weak<Shard>);
 
 impl Drop for Trial {

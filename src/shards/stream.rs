@@ -34,10 +34,10 @@ impl<T: Payload> Consumer<T> {
     /// Returns a [`Stream`] of messages of all shards, leased at least once. It polls one stream
     /// per shard in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
     ///
-    /// - `prefetch` applies to all shards together, in equal parts; each shard may hold at least
-    ///   one message.
-    /// - A shard that is down is skipped until it is back. A shard that joins takes part, and a
-    ///   removed shard leaves. A server that is down causes an error only if all servers are down.
+    /// - `prefetch` is divided equally among all shards; each shard may hold at least one message.
+    /// - A shard that is down is skipped until it is up again. A shard that joins is polled too,
+    ///   and a shard that leaves is no longer polled. Servers that are down cause an error only if
+    ///   all servers are down.
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -68,7 +68,7 @@ pub struct Messages<T> {
     prefetch: usize,
     parts: Vec<ShardStream<T>>,
     changes: Changes<T>,
-    /// The part that the next poll asks first.
+    /// The index of the part that the next poll asks first.
     next: usize,
 }
 
@@ -98,7 +98,7 @@ impl<T> fmt::Debug for Messages<T> {
 }
 
 impl<T: Payload> Messages<T> {
-    /// Adds a part for each shard that takes part, and removes all other parts.
+    /// Adds a part for each shard that has joined, and removes the parts of shards that have left.
     fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.queue.members();
@@ -127,8 +127,8 @@ impl<T: Payload> Stream for Messages<T> {
             this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let ShardStream { shard, messages } = &mut this.parts[at];
-            // Ready items are taken first. The next item may be the rest of a lease, or an error
-            // that does not count while other shards are up.
+            // Takes items that are ready first. The next item may be the rest of a lease, or an
+            // error that does not matter while other shards are up.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {
                 match item {
                     Ok(of) => {
@@ -141,8 +141,8 @@ impl<T: Payload> Stream for Messages<T> {
                         if awake.iter().all(|other| *other == shard.id) {
                             return Poll::Ready(Some(named(shard.id, Err(error))));
                         }
-                        // Polls again: the part leases again after a pause, and wakes the task when
-                        // it has a message.
+                        // Polls once more, so that the part can lease again after a pause and wake
+                        // the task when it has a message.
                     }
                     Err(error) => return Poll::Ready(Some(named(shard.id, Err(error)))),
                 }

@@ -1,5 +1,5 @@
-//! The verbs for existing messages of a queue on several servers. Each verb runs on the message's
-//! own shard.
+//! Verbs for existing messages of a queue on several servers. Each verb runs on the shard that
+//! holds the message.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The counts of a queue on several servers: those of each shard, and their sum.
+/// The counts of a queue on several servers: one for each shard, and their sum.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -51,7 +51,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Acknowledges messages, each on its own shard: their work is done, and they are deleted.
-    /// Takes messages or their leases, from any shards.
+    /// Accepts messages or their leases, from any shards.
     ///
     /// # Errors
     /// The error names the shards that failed ([`Error::shards`]), each with the errors of
@@ -104,7 +104,7 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, bury).await
     }
 
-    /// Makes leases end at the time `by` from now, like [`Queue::extend`](crate::Queue::extend).
+    /// Extends leases to the time `by` from now, like [`Queue::extend`](crate::Queue::extend).
     ///
     /// # Errors
     /// The errors of [`Queue::ack`].
@@ -125,7 +125,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Settles on all shards of the leases at the same time. A shard that is down delays this call,
-    /// but not the work on the other shards.
+    /// but not the settlement on other shards.
     async fn settle<L: Into<Sharded<Lease>>, F: Future<Output = Result<()>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -134,7 +134,7 @@ impl<T: Payload> Queue<T> {
         self.by_shard(leases.into_iter().map(Into::into), end).await.map(drop)
     }
 
-    /// Runs `act` on each named shard with its values.
+    /// Runs `act` on each shard for which there are values, with these values.
     async fn by_shard<V, R, F: Future<Output = Result<R>>>(
         &self,
         all: impl IntoIterator<Item = Sharded<V>>,
@@ -187,8 +187,8 @@ impl<T: Payload> Queue<T> {
         Ok(flat(self.by_shard(ids.iter().copied(), reschedule).await?))
     }
 
-    /// Returns a page of up to `n` dead letters, ordered by shard and id, after the last one
-    /// already seen (`None` for the first page).
+    /// Returns a page of up to `n` dead letters, ordered by shard and id, after the given id
+    /// (`None` for the first page).
     ///
     /// # Errors
     /// The errors of [`Queue::dead_letters`](crate::Queue::dead_letters). A shard that is down
@@ -219,7 +219,8 @@ impl<T: Payload> Queue<T> {
         Ok(messages)
     }
 
-    /// Returns the parts that a page may still need, each with the id after which it begins.
+    /// Returns the parts that a page may still need, each with the id after which the page begins
+    /// on it.
     fn parts_after(&self, after: Option<MessageId>) -> impl Iterator<Item = Sharded<(ShardQueue<T>, i64)>> {
         let parts = self.queues().into_iter().filter(move |part| after.is_none_or(|after| after.shard <= part.shard));
         parts.map(move |part| {

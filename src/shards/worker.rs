@@ -26,11 +26,11 @@ use crate::{
 /// Runs a function for every message of a queue on several servers, at least once. It has a
 /// [`Worker`](crate::Worker) on each shard; these share a number of handlers as
 /// [`Workers`](crate::Workers) do. So a busy shard leaves at least one handler to every other
-/// shard, and a shard that is down keeps only one. Each message is settled on its own shard.
+/// shard, and a shard that is down occupies only one. Each message is settled on its own shard.
 ///
 /// A function creates the worker of each shard, with all options of a [`Worker`](crate::Worker),
 /// including hooks and the attempt with its transaction on that server. A shard that joins later
-/// receives a worker when it is reached. The worker of a removed shard
+/// gets a worker when it is reached. The worker of a removed shard
 /// ([`Set::remove`](crate::shards::Set::remove)) is shut down gracefully.
 ///
 /// ```no_run
@@ -73,7 +73,8 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets the number of handlers that run at the same time, for all shards together: 64 by
-    /// default, at least one for each shard. The setting of a single part has no effect.
+    /// default, at least one for each shard. The concurrency that a shard's worker sets has no
+    /// effect.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
@@ -83,10 +84,9 @@ impl<T: Payload> Worker<T> {
     /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns a summary of all
     /// shards.
     ///
-    /// # Errors
-    /// The errors of [`Worker::run`](crate::Worker::run), from any shard; the workers of the other
-    /// shards are then shut down gracefully. If a server is down, its worker waits for it, which
-    /// does not delay the other shards.
+    /// The errors of [`Worker::run`](crate::Worker::run), from any shard; the workers of all other
+    /// shards are then shut down gracefully. If a server is down, its worker waits for it, without
+    /// delaying the other shards.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let Self { queue, concurrency, make } = self;
         queue.shared.tend();
@@ -94,8 +94,8 @@ impl<T: Payload> Worker<T> {
         let mut members = queue.shared.members.subscribe();
         let mut lines: BTreeMap<Id, (Arc<Shard>, CancellationToken)> = BTreeMap::new();
         let mut begin = move |crew: &mut Crew, members: &Members<T>| {
-            // The workers of removed shards end, even if a shard of the same name is back through
-            // another connection.
+            // Ends the workers of removed shards, even if a shard of the same name has joined again
+            // through another connection.
             lines.retain(|_, (shard, line)| {
                 let stays = members.iter().any(|member| Arc::ptr_eq(&member.shard, shard));
                 if !stays {
@@ -113,12 +113,12 @@ impl<T: Payload> Worker<T> {
             Ok(())
         };
         {
-            let now = members.borrow_and_update().clone(); // released at once, because a shard may leave
+            let now = members.borrow_and_update().clone(); // the lock is released at once: a shard may leave
             begin(&mut crew, &now)?;
         }
         let (more, signal) = watch::channel(());
         let changes = members.clone();
-        // Later changes arrive as signals, until the worker ends.
+        // Signals later changes until the worker ends.
         let watching = async move {
             while members.changed().await.is_ok() && more.send(()).is_ok() {}
             std::future::pending().await

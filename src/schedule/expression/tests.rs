@@ -33,7 +33,7 @@ fn fields_are_those_of_cron_with_or_without_seconds() {
     assert_eq!(of("@hourly", "UTC").next(at(monday)), Some(at("2026-11-23T09:00:00Z")));
     assert_eq!(of("@midnight", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
     assert_eq!(of("0 0 L * *", "UTC").next(at(monday)), Some(at("2026-11-30T00:00:00Z")));
-    // As in cron, a match of either day is enough.
+    // As in cron, one matching day is enough.
     assert_eq!(of("0 0 25 * tue", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
     assert_eq!(of(" 0  9 * * * ", "Europe/Berlin").next(at(monday)), Some(at("2026-11-24T08:00:00Z")));
 }

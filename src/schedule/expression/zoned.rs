@@ -1,4 +1,4 @@
-//! Fields of cron in the clock of a time zone, which may jump ahead and be set back.
+//! Cron fields in the clock of a time zone, which may jump ahead or be set back.
 //!
 //! croner finds the times of day that match the fields; this module finds the timestamps at which a
 //! clock shows these times. An expression that names hours has one tick for each named time: at the
@@ -12,7 +12,7 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
-/// Fields, together with the clock that they refer to.
+/// Fields, with the clock that they refer to.
 #[derive(Debug, Clone)]
 pub(in crate::schedule) struct Fields {
     cron: Cron,
@@ -31,7 +31,7 @@ impl Fields {
         if !self.names_hours {
             return self.next_as_time_goes_on(after);
         }
-        // A later time on the clock never has an earlier timestamp, so the first match after
+        // A later time on the clock never has an earlier timestamp. So the first match after
         // `after` is the next tick.
         let mut shown = self.zone.to_datetime(after);
         loop {
@@ -50,7 +50,7 @@ impl Fields {
         }
         let mut shown = self.zone.to_datetime(before);
         let mut inclusive = before.subsec_nanosecond() != 0;
-        // In the second of two repeated hours, all times of the first one have passed.
+        // During the second of two repeated hours, all times of the first have passed.
         if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset()
         {
             let length = i64::from(first.seconds() - second.seconds());
@@ -67,15 +67,16 @@ impl Fields {
         }
     }
 
-    /// Returns the timestamp of a civil time: the earlier of the two in a fold, and the transition
-    /// itself in a gap.
+    /// Returns the timestamp of a local time: the earlier one if the clock shows the time twice,
+    /// and the jump itself if the clock skips it.
     fn moment(&self, shown: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         let moment = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(shown),
             AmbiguousOffset::Fold { before, .. } => before.to_timestamp(shown),
             AmbiguousOffset::Gap { after, .. } => {
-                // Read with the offset after the jump, the time gives a timestamp before the jump.
+                // With the offset after the jump, the skipped time gives a timestamp before the
+                // jump.
                 let earlier = after.to_timestamp(shown).ok()?;
                 return self.zone.following(earlier).next().map(|jump| jump.timestamp());
             }
@@ -118,8 +119,8 @@ impl Fields {
         }
     }
 
-    /// Returns true if the clock's offset changes at `from`. If only the name of the offset
-    /// changes, returns false.
+    /// Returns true if the clock's offset changes at `from`. A change of only the offset's name
+    /// does not count.
     fn is_another(&self, offset: Offset, from: Timestamp) -> bool {
         self.zone.to_offset(from) != offset
     }

@@ -1,4 +1,4 @@
-//! Tests the pauses and looks of the loop that makes ticks.
+//! Tests the pauses and rounds of the loop that runs schedules.
 
 use std::time::Duration;
 

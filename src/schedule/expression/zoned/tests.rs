@@ -1,5 +1,5 @@
-//! Tests the rule of docs/schedules.md in every zone whose clock changes in the next ten years,
-//! against a second implementation that goes through the minutes.
+//! Tests the rules of docs/schedules.md in every zone whose clock changes in the next ten years. A
+//! second implementation, which goes through all minutes, gives the expected ticks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ fn at(text: &str) -> Timestamp {
 /// A minute, and the time that the clock shows at that minute.
 type Minute = (Timestamp, DateTime);
 
-/// Fields as the second implementation reads them: minutes, hours, and days of the week, starting
-/// with Sunday. Days of the month and months can only be `*`.
+/// Fields in the form that the second implementation reads: minutes, hours, and days of the week,
+/// starting with Sunday. Days of the month and months must be `*`.
 struct Named {
     minutes: BTreeSet<i64>,
     hours: BTreeSet<i64>,
@@ -97,8 +97,8 @@ const EXPRESSIONS: [&str; 22] = [
     "30 0-23 * * *",
 ];
 
-/// Returns the number of zones, and every change of a clock in ten years. A change is listed once
-/// for all zones that show the same times around it.
+/// Returns the number of zones, and every change of a clock in ten years. Zones that show the same
+/// times around a change are listed once.
 fn changes() -> (usize, Vec<(String, Vec<Minute>)>) {
     let (from, until) = (at("2026-11-25T00:00:00Z"), at("2036-11-25T00:00:00Z"));
     let mut zones = 0;
@@ -170,12 +170,13 @@ fn hours_that_are_named_tick_once_at_each_change() {
         of("30 2,14 * * *", "Europe/Berlin", autumn, after_autumn),
         ["2026-10-25T00:30:00Z", "2026-10-25T13:30:00Z"]
     );
-    // The clock skips the evening before a Sunday from 23:00 on, so the tick is made at midnight.
+    // The clock skips the hour from 23:00 on the evening before a Sunday, so the tick is at
+    // midnight.
     assert_eq!(
         of("30 23 * * sat", "America/Nuuk", "2027-03-27T12:00:00Z", "2027-03-28T12:00:00Z"),
         ["2027-03-28T01:00:00Z"]
     );
-    // A second of the first hour is before the second hour, also when searching backwards.
+    // Any second of the first hour is before the second hour, also when searching backwards.
     let expression = Expression::parse("59 59 2 * * *", "Europe/Berlin").expect("an expression");
     assert_eq!(expression.previous(at("2026-10-25T01:10:00Z")), Some(at("2026-10-25T00:59:59Z")));
     assert_eq!(expression.previous(at("2026-10-25T00:59:59.5Z")), Some(at("2026-10-25T00:59:59Z")));
