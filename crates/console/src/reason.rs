@@ -1,4 +1,5 @@
-//! The reason for an error, for people, without the statement, which is one of Trunkline's.
+//! Formats the reason for an error for people. Leaves out the statement, which Trunkline itself
+//! wrote.
 
 use std::error::Error as _;
 

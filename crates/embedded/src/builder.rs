@@ -155,8 +155,8 @@ impl Builder {
     }
 
     /// Starts the cluster, and returns when the server accepts connections. Finds the programs,
-    /// creates the cluster and starts the server, as far as this has not been done yet. Several
-    /// processes may do so for the same folder at the same time.
+    /// creates the cluster and starts the server, unless this is already done. Several processes
+    /// may start a cluster in the same folder at the same time.
     ///
     /// Fails if there are no programs, if their major version differs from the cluster's, or if the
     /// server's account cannot use the folder. Also fails if the server does not start within two

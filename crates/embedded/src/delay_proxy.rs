@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// bookkeeping; a sender of more bytes within one delay waits, as on a real line. The end of a
 /// stream and a broken connection are delayed like bytes, and arrive after the preceding bytes.
 ///
-/// Bytes never arrive early. They arrive late by the time that threads take to wake up.
+/// Bytes never arrive early. They arrive slightly late, because threads take time to wake up.
 /// `thread::sleep` is 70 to 100 µs late on Linux; the proxy requests a finer timer, which is 20 to
 /// 45 µs late. The table shows the median time of a round trip in addition to its two delays, on
 /// two cores shared with a build:
@@ -42,9 +42,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// | 1 ms   | 150 to 170 µs |
 /// | 5 ms   | 290 to 340 µs |
 ///
-/// A delay of 0 forwards bytes at once, through two threads per direction. Single round trips take
-/// some milliseconds more when another process has the processor. The bandwidth was 0.25 to 0.6
-/// GB/s for every delay from 0 to 50 ms. TCP's own handshake is not delayed.
+/// With a delay of 0, bytes are forwarded immediately, through two threads per direction. While
+/// another process uses the processor, single round trips take a few milliseconds more. The
+/// bandwidth was 0.25 to 0.6 GB/s for every delay from 0 to 50 ms. TCP's own handshake is not
+/// delayed.
 ///
 /// A connection costs four threads. Dropping the value ends all its connections and threads, and
 /// discards bytes in transit. This takes up to five seconds per address while the proxy connects to

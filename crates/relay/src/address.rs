@@ -11,7 +11,7 @@ use crate::error::Error;
 pub struct Address {
     /// The scheme, which names the kind of broker.
     pub scheme: String,
-    /// User and password, hosts and ports.
+    /// The user, password, hosts and ports.
     pub servers: String,
     /// The topic, subject or stream. An address for a relay out of a queue may contain a route
     /// here.

@@ -12,9 +12,9 @@
 //! # }
 //! ```
 //!
-//! The doctor changes nothing, locks nothing, and reads no payload. A check is a query of the
-//! catalog, the statistics and the workers' reports, or, for each queue, a few probes of its index
-//! and a query plan.
+//! The doctor changes nothing, locks nothing, and reads no payload. A check queries the catalog,
+//! the statistics or the workers' reports. A check of a queue probes the queue's index a few times,
+//! or requests a query plan.
 
 mod checks;
 mod plans;
@@ -91,7 +91,7 @@ impl Default for Doctor {
 
 /// The server's time limit for a statement.
 const SERVER: &str = "10s";
-/// The doctor's time limit for the server's answer. A server that exceeds it is a finding.
+/// The doctor's time limit for the server's answer. Exceeding the limit is a finding.
 const ANSWER: Duration = Duration::from_secs(15);
 /// The number of queues that one statement examines. The statement locks up to twenty tables and
 /// indexes per queue, and the server's table of locks has 64 entries per connection.

@@ -10,9 +10,8 @@
 //! ```
 //!
 //! A scrape is answered from kept samples. A sample is taken again at the first scrape after its
-//! pause. The pauses are chosen so that all samples of this process cost the server at most one per
-//! cent of a core, for any number and size of queues. `trunkline_stats_age_seconds` is the age of
-//! the counts.
+//! pause. The pauses limit the cost of this process to one per cent of a core of the server, for
+//! any number and size of queues. `trunkline_stats_age_seconds` is the age of the counts.
 
 mod text;
 pub(crate) mod ask;

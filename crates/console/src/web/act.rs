@@ -218,7 +218,7 @@ impl Action {
 }
 
 /// The outcome of an action: the number of messages, dead letters or schedules that it changed, and
-/// the id of the message that it enqueued.
+/// the id of the enqueued message, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub count: i64,

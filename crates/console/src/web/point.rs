@@ -16,8 +16,8 @@ pub struct Point {
 
 /// Messages per second.
 ///
-/// `came` is derived from the sequence of rows and the mean number of messages in a row, so it is
-/// an estimate if rows differ in size. `went` is `came` minus the growth of the depth.
+/// `came` is derived from the sequence of rows and the mean number of messages per row. It is an
+/// estimate if rows differ in size. `went` is `came` minus the growth of the depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Flow {
     /// Messages that were enqueued.

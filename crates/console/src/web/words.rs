@@ -69,7 +69,7 @@ pub fn rate(rate: f64) -> String {
 }
 
 /// Formats a payload for a page: JSON is indented and coloured, other text is unchanged. The second
-/// value is false if the payload was cut.
+/// value is false if the payload was truncated.
 pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
     let whole = text.len() <= MOST;

@@ -30,8 +30,8 @@ const ALIASES: [(&str, &str); 2] =
     [("message.timeout.ms", "delivery.timeout.ms"), ("linger.ms", "queue.buffering.max.ms")];
 
 /// Returns the configuration for an address. User and password are for SASL PLAIN, unless the
-/// options name another mechanism. Options are settings of librdkafka, except the settings that the
-/// relay's guarantees depend on.
+/// options name another mechanism. The options may be any settings of librdkafka, except the
+/// settings in `OURS`.
 pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let wrong = |why: &str| Error::usage(format!("the address {} cannot be used: {why}", address.shown()));
     let (login, hosts) = match address.servers.rsplit_once('@') {

@@ -12,7 +12,7 @@ impl Heard {
     pub fn note(&self, error: &KafkaError, reason: &str) {
         // Errors that concern a message are reported with the message.
         tracing::debug!(%error, reason, "Kafka's client says");
-        // The errors of single brokers are more specific than the error that all of them are down.
+        // A single broker's error is more specific than the error that all brokers are down.
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
         }

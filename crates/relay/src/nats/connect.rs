@@ -17,8 +17,8 @@ use crate::{
 /// The maximum number of stored violations.
 const MOST: usize = 64;
 
-/// Publishes that the server refused. The server reports them separately from the message, and
-/// sends no answer.
+/// The server's errors for refused publishes. An error names the subject but not the message, and
+/// the message itself gets no answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
 

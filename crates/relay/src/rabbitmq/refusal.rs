@@ -1,5 +1,5 @@
-//! The meaning of RabbitMQ's errors for the messages of a channel. The code decides; the text is
-//! for people.
+//! The meaning of RabbitMQ's errors for the messages of a channel. Only the error's code counts;
+//! the text is for people.
 
 use lapin::{
     ErrorKind,

@@ -135,7 +135,8 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // It may be the same stream, which has lost its end. Existing messages are not read twice.
+        // The stream may be the same one without its last messages. Messages that still exist are
+        // not read twice.
         last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
     }
 
