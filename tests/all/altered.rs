@@ -1,4 +1,4 @@
-//! Settings of an existing queue, changed from Rust.
+//! The settings of an existing queue can be changed from Rust.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use trunkline::{Db, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
-/// A session that listens like a program without the library.
+/// A session that listens as a program without the library would.
 struct Ear {
     sql: Client,
     heard: mpsc::UnboundedReceiver<String>,
@@ -30,7 +30,8 @@ impl Ear {
         Self { sql, heard }
     }
 
-    /// Returns the number of notifications so far. A notification of its own marks the end.
+    /// Returns the number of notifications so far. Sends a notification itself, which marks the
+    /// end.
     async fn count(&mut self, channel: &str) -> usize {
         self.sql.batch_execute(&format!("notify \"{channel}\", 'end'")).await.expect("notified");
         let mut count = 0;
@@ -141,8 +142,9 @@ const ANNOUNCED: &str =
     "select exists (select from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
     and classid = 1953656427 and database = (select oid from pg_database where datname = current_database()))";
 
-/// Transactions that have asked before a consumer announces itself commit without a notification.
-/// The consumer polls until they have ended. Prepared transactions outlive their sessions.
+/// Transactions that asked before a consumer's announcement commit without a notification. The
+/// consumer polls until these transactions have ended. Prepared transactions outlive their
+/// sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() {
     let url = database().await;
@@ -169,7 +171,7 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
         let second = tokio::time::timeout(Duration::from_secs(10), received.recv()).await;
         assert_eq!(second.expect("long before the safety poll"), Some(nr as i64), "{end}");
         drop(received);
-        // The consumer ends with its next message, and its announcement with it.
+        // The consumer ends with its next message, and its announcement ends with it.
         sql.batch_execute("select trunkline.enqueue('q', 7::bigint)").await.expect("enqueued");
         eventually("the announcement ends with its consumer", || async {
             !sql.query_one(ANNOUNCED, &[]).await.expect("read").get::<_, bool>(0)
@@ -198,7 +200,7 @@ async fn consumer_polls_only_until_older_transactions_have_ended() {
     drop(received);
 }
 
-/// Notifies so often that commits of other programs would wait for one another.
+/// The notifications are so frequent that commits of other programs would wait for each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumer_stops_listening_in_a_flood_and_listens_again() {
     let Place { url, sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
@@ -216,7 +218,7 @@ async fn consumer_stops_listening_in_a_flood_and_listens_again() {
         asked.get::<_, bool>(0)
     };
     eventually("it listens", || async { announced().await }).await;
-    // Two sessions, so that messages never pause while the test looks.
+    // Two sessions enqueue, so that messages never pause while the test checks.
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mut floods = Vec::new();
     for _ in 0..2 {

@@ -1,5 +1,4 @@
-//! Notices, notifications and parameter changes that a server sends between answers are not
-//! mistaken for answers.
+//! Notices, notifications and parameter changes between answers are not mistaken for answers.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! Bad input is a clear error for its own caller only, and nothing is lost.
+//! Bad input causes a clear error for its own caller only, and nothing is lost.
 
 mod rights;
 
@@ -257,7 +257,7 @@ async fn sequence_behind_its_table_is_not_blamed_on_the_payload() {
     assert_eq!(queue.take(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
 
-/// The server stores nothing for rows that a trigger skips, and reports no error.
+/// The server skips the row because of a trigger, and reports no error.
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
@@ -283,8 +283,8 @@ async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 
-    // The server does not report which of several rows the trigger skipped. So no caller gets an
-    // outcome that may be wrong.
+    // The server does not report which of several rows the trigger skipped. So no caller receives
+    // an outcome that may be wrong.
     let error = queue.enqueue_many(&[1, 13, 2]).await.expect_err("one of them was passed over");
     assert!(error.is_outcome_unknown(), "{error}");
     not_stored(error);

@@ -1,4 +1,4 @@
-//! Messages by their ids: found in every state, cancelled, rescheduled. No other message changes.
+//! Messages are found by id in every state, cancelled, and rescheduled. No other message changes.
 
 mod at_once;
 mod dropped;
@@ -144,7 +144,7 @@ async fn cancelled_message_is_lost_to_its_lease_holder() {
     assert_eq!((stats.messages, stats.dead, stats.archived), (0, 0, 0));
 }
 
-/// A late notification in a minority of cases is tolerated, because the machine may be busy.
+/// The test tolerates a late notification in a minority of cases, because the machine may be busy.
 #[tokio::test(flavor = "multi_thread")]
 async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     const SECOND: Duration = Duration::from_secs(1);
@@ -167,8 +167,8 @@ async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    // The first cancel follows soon after the handlers' start. Each later one follows right after
-    // the worker has checked its leases, which is the slowest case.
+    // The first cancel follows soon after the start of the handlers. Each later cancel follows
+    // right after the worker has checked its leases, which is the slowest case.
     let mut took = Vec::new();
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);
@@ -231,7 +231,8 @@ async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
-        // This time is below the floor of the waiting consumer, so the message becomes due now.
+        // This time is below the floor of the waiting consumer. So the message becomes due now
+        // instead.
         let moved = queue.reschedule(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
         let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");

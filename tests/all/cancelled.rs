@@ -152,7 +152,7 @@ async fn statements_transactions_and_streams_survive_callers_who_go_away() {
     }
 }
 
-/// No lease expires here, so a message can come again only if it was given back.
+/// No lease expires here, so a message is delivered again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_of_callers_who_go_away_are_given_back() {
     const COUNT: i64 = 2000;
@@ -171,7 +171,7 @@ async fn leases_of_callers_who_go_away_are_given_back() {
                 let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20))).await;
                 let Some(exchanged) = exchanged else {
                     // The first call may have succeeded although its answer was lost. After the
-                    // second attempt the leases have ended in any case.
+                    // second attempt, the leases have ended in any case.
                     let again = queue.ack(&held).await;
                     assert!(again.is_ok() || again.is_err_and(|error| error.is_lease_lost()));
                     held.clear();

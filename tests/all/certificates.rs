@@ -1,5 +1,5 @@
-//! Client certificates and revocation lists, with a PostgreSQL that requires them. Each connection
-//! string also goes to psql, which must accept and refuse the same ones.
+//! Tests client certificates and revocation lists with a PostgreSQL that requires them. psql also
+//! receives each connection string, and must accept and refuse the same strings.
 
 mod authority;
 mod server;
@@ -73,8 +73,8 @@ async fn psql(cluster: &Cluster, words: &str, home: &Path) -> bool {
     output.status.success()
 }
 
-/// Checks whether psql connects with the files of this home. Before version 15 it reads those of
-/// the system's user, wherever HOME is.
+/// Checks whether psql connects with the files of this home. Before version 15, psql reads the
+/// files of the system's user and ignores HOME.
 async fn assert_psql(connects: bool, server: &Server, words: &str, home: &Path) {
     if server.version() >= 15 {
         assert_eq!(psql(server.cluster(), words, home).await, connects, "{words}");
@@ -128,7 +128,7 @@ async fn client_proves_its_name_by_a_certificate() {
             assert_eq!(found.is_ok(), by_psql, "{words}");
         }
     }
-    // These are stricter than psql, which connects without the file that is missing.
+    // The library is stricter here than psql, which connects without the missing file.
     for (words, why) in [
         (format!("sslcert={home}/absent"), "sslcert="),
         (format!("sslcert={own} sslkey={own}"), "no certificate in PEM format"),
@@ -140,7 +140,7 @@ async fn client_proves_its_name_by_a_certificate() {
         let error = login(&format!("{} dbname=postgres {words}", server.place()), &empty.0).await.expect_err(&words);
         assert!(error.contains(why), "{words}: {error}");
     }
-    // The same files at their default places.
+    // The same files are also found at their default locations.
     for (name, text) in [("root.crt", &ours.pem()), ("postgresql.crt", &certificate), ("postgresql.key", &key)] {
         folder.write(&format!(".postgresql/{name}"), text, 0o600);
     }
@@ -149,7 +149,7 @@ async fn client_proves_its_name_by_a_certificate() {
         assert_eq!(login(&words, &folder.0).await.as_deref(), Ok(server.user()), "{mode}");
         assert_psql(true, &server, &words, &folder.0).await;
     }
-    // A server that `require` does not verify otherwise is verified by the default root.
+    // With `require`, the default root verifies a server that is not verified otherwise.
     folder.write(".postgresql/root.crt", &other.pem(), 0o644);
     let words = format!("{} dbname=template1 sslmode=require", server.place());
     let error = login(&words, &folder.0).await.expect_err("another authority");

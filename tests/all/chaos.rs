@@ -1,4 +1,4 @@
-//! Under load, everything breaks repeatedly: every promise is kept, and nothing false was promised.
+//! Everything breaks repeatedly under load. Every promise is kept, and every report is true.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{Ids, connect, database, eventually, run_out};
 
-/// The facts that all tasks share. Payloads are unique in the whole run.
+/// The facts that all tasks share. Each payload is unique within the run.
 #[derive(Default)]
 struct Known {
     tried: BTreeSet<i64>,
@@ -122,7 +122,7 @@ async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
     work.await
 }
 
-/// A seeded generator, so that a run can be repeated as far as the scheduler allows.
+/// A seeded random generator, so that a run can be repeated as far as the scheduler allows.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -203,8 +203,8 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let began = Instant::now();
     while load.once.stats().await.expect("counted").messages > 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: nothing is left");
-        // A dropped caller's commit may still be in progress. In that case this call finds nothing
-        // to take.
+        // The commit of a dropped caller may still be in progress. Then this call finds nothing to
+        // take.
         let _ = tokio::time::timeout(Duration::from_secs(5), work_once(&mut once, 1000)).await;
     }
     let rows = sql.query("select payload, id from public.effects", &[]).await.expect("read");

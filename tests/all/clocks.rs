@@ -1,5 +1,5 @@
-//! The server's clock is set ahead by days or hours, and back again: rows written in between stop
-//! no queue and no schedule.
+//! The server's clock is set ahead by hours or days, and then back. Rows that are written in
+//! between block no queue and no schedule.
 
 mod queues;
 mod schedules;
@@ -14,7 +14,7 @@ use trunkline_embedded::Cluster;
 use crate::fixture::connect;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// A step longer than the maximum lease or retry, and a shorter one.
+/// Two steps: the first is longer than the maximum lease or retry, the second is shorter.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
 /// A private server whose clock the test can move.
@@ -39,7 +39,7 @@ impl Clock {
         Self { sql: connect(&cluster.url("postgres")).await, db, cluster, disk }
     }
 
-    /// Connects like another process, without any state of the first one.
+    /// Connects as a new process would, without any state of the first connection.
     async fn another(&self) -> Db {
         Db::connect(&self.cluster.url("postgres")).await.expect("connected")
     }

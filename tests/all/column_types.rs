@@ -1,5 +1,5 @@
-//! The types that the guide lists: a value without a Rust type is an error with a remedy, and the
-//! remedies work.
+//! Tests the types that the guide lists. A value without a Rust type causes an error that names a
+//! remedy, and the remedies work.
 
 use std::error::Error;
 
@@ -8,13 +8,13 @@ use trunkline::{Db, postgres::Statement};
 
 use crate::fixture::db;
 
-/// An anonymous record, read by a type of the caller.
+/// An anonymous record, which the caller's own type decodes.
 #[derive(Debug, PartialEq)]
 struct Entry(i32, String);
 
 impl FromSql<'_> for Entry {
     fn from_sql(_: &Type, raw: &[u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        // The number of fields; then the type, the length and the bytes of each.
+        // The record starts with the number of fields. Each field has a type, a length and bytes.
         let (_, fields) = raw.split_first_chunk::<12>().ok_or("the record ends early")?;
         let (number, rest) = fields.split_first_chunk::<4>().ok_or("the number ends early")?;
         let word = rest.get(8..).ok_or("the record ends early")?;

@@ -1,5 +1,5 @@
-//! Compaction gives the disk space of deleted rows back while a snapshot keeps vacuum from it, and
-//! changes no message.
+//! Compaction releases the disk space of deleted rows while a snapshot prevents vacuum from doing
+//! so. It changes no message.
 
 mod refused;
 
@@ -44,14 +44,15 @@ fn draft(kind: &str, n: i64) -> Draft<i64> {
     }
 }
 
-/// Returns a session with an old snapshot that has not touched the queue.
+/// Returns a session that has an old snapshot and has not touched the queue.
 async fn old_snapshot(url: &str) -> Client {
     let old = connect(url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
     old
 }
 
-/// Compacts however little it brings. Returns the bytes that were freed, and why there are none.
+/// Compacts even if little space can be freed. Returns the number of freed bytes, and the reason if
+/// there are none.
 async fn compact(sql: &Client) -> (i64, Option<String>) {
     let row = sql.query_one("select freed, refused from trunkline.compact('q', 0)", &[]).await.expect("called");
     (row.get(0), row.get(1))
@@ -101,7 +102,7 @@ async fn contents(sql: &Client) -> Vec<String> {
     all
 }
 
-/// Enqueues messages of every sort, and leaves thousands of deleted rows.
+/// Enqueues messages of every sort, and leaves thousands of deleted rows behind.
 async fn fill(queue: &Queue<i64>, kind: &str, sql: &Client) {
     for from in (0..5000).step_by(5) {
         queue
@@ -131,7 +132,7 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
             queue.retry(&leased[..5], Duration::from_secs(60), "failed").await.expect("held");
             queue.ack(&leased[5..10]).await.expect("held");
         }
-        // Triggers that others made see nothing.
+        // Users' triggers do not fire.
         sql.batch_execute(
             "create trigger refuse before insert or delete on trunkline.queue_q for each row execute function public.refuse();
              create trigger refuse_truncate before truncate on trunkline.queue_q execute function public.refuse();
@@ -168,7 +169,7 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
     }
 }
 
-/// A stable function reads with its caller's snapshot, which may be older than the lock that it
+/// A stable function uses its caller's snapshot, which may be older than the lock that the function
 /// waits for.
 #[test]
 fn no_stable_function_reads_a_queue() {
@@ -179,7 +180,7 @@ fn no_stable_function_reads_a_queue() {
         let reads = ["queue_", "unique_", "line_", "lane_"].iter().any(|table| {
             code.contains(&format!("from trunkline.{{{table}}}")) || code.contains(&format!("'{table}' || queue"))
         });
-        // It asks for the names of columns.
+        // This function reads the names of columns, not messages.
         if reads && code.contains("language plpgsql stable") && !path.ends_with("check_columns.sql") {
             wrong.push(path);
         }
@@ -231,7 +232,7 @@ async fn statement_behind_a_compaction_sees_all_messages() {
     }
 }
 
-/// The library compacts by itself, and consumers notice nothing.
+/// The library starts compactions by itself, and consumers do not notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn library_compacts_a_large_queue_while_it_consumes() {
     let url = database().await;
@@ -254,7 +255,7 @@ async fn library_compacts_a_large_queue_while_it_consumes() {
     consuming.abort();
 }
 
-/// Producers, consumers and compactions at the same time.
+/// Producers, consumers and compactions run at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn traffic_goes_on_during_compactions_and_loses_nothing() {
     for kind in KINDS {

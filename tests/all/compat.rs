@@ -165,7 +165,7 @@ async fn copies_go_both_ways_beside_other_calls() {
     assert_eq!(counts, [50_000; 10], "the session is in step");
 }
 
-/// The next copy begins before the caller of the refused one learns of the error.
+/// The next copy begins before the caller of the refused copy receives its error.
 #[tokio::test]
 async fn refused_copy_does_not_abort_the_next_one() {
     let client = with_table().await;

@@ -1,4 +1,4 @@
-//! One suite for every transport. Each case runs through libpq, in the version of that server, and
+//! One suite for every transport. Each case runs through the server's own version of libpq and
 //! through each of the library's transports, on every major version. The answers must be the same.
 
 mod answer;
@@ -22,7 +22,7 @@ use self::{
 };
 use crate::{fixture::connect, versions::on_each};
 
-/// The time limit for all cases of a server, next to four other servers on a busy machine.
+/// The time limit for all cases of a server, while four other servers run on the same busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
 /// Returns the list of all cases.

@@ -131,7 +131,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), line, "{combination:?}");
     }
 
-    // One message is enqueued while the wait begins, and another one long afterwards.
+    // One message is enqueued while the wait begins, and another much later.
     let (messages, ids) =
         tokio::join!(next(&mut consumer, guarantee, n, &mut sql), enqueue(&queue, coalesced, &[20], &mut other));
     assert_eq!(pairs(&messages), [(ids[0], 20)], "{combination:?}");
@@ -162,8 +162,8 @@ async fn keep_contract(
     assert_eq!(queue.stats().await.expect("counted").rows, 0, "{combination:?}");
 }
 
-/// The consumer would sleep for half a minute, so a message that arrives at once arrived by
-/// notification.
+/// The consumer would sleep for half a minute. So a message that arrives immediately must have
+/// arrived by notification.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeping_consumer_is_woken_from_anywhere() {
     for wait in [Wait::Notify, Wait::Adaptive] {
@@ -192,8 +192,8 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.commit().await.expect("committed");
                 }
             }
-            // Measured from the answer on, because the enqueue itself may be delayed on a busy
-            // machine.
+            // The time is measured from the answer on, because the enqueue itself may be delayed on
+            // a busy machine.
             let woken = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
             let messages = woken.expect("no panic");
             let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();

@@ -1,4 +1,4 @@
-//! The cost of statements, counted in pages, which do not depend on the speed or load of the
+//! The cost of statements in pages. Page counts do not depend on the speed or the load of the
 //! machine.
 
 use tokio_postgres::Client;
@@ -6,8 +6,7 @@ use trunkline::{Db, Limits, Settings};
 
 use crate::fixture::{connect, database};
 
-/// Counts the pages that a query touches, including those inside functions, and rolls the query
-/// back.
+/// Counts the pages that a query touches, including pages inside functions. Rolls the query back.
 pub async fn pages(sql: &Client, query: &str) -> i64 {
     sql.batch_execute("begin").await.expect("begun");
     let explain = format!("explain (analyze, buffers, format json) {query}");
@@ -43,8 +42,8 @@ const VERBS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Acknowledges ten thousand ranges of one message, which are whole rows or pieces of shared rows,
-/// in order and scattered.
+/// The calls acknowledge ten thousand ranges of one message. The ranges are whole rows or pieces of
+/// shared rows, in order or scattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
     for (layout, id) in
@@ -64,8 +63,7 @@ async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
             format!("select count(*) from asked a, trunkline.do_{verb}_q(a.ids, a.sizes, a.attempts {more}) d")
         };
         let none_lost = cost_of_all(&sql, call).await;
-        // Half of the messages whose leases are lost are deleted, and half are leased by another
-        // holder.
+        // Half of the messages with lost leases are deleted, and half are leased by another holder.
         sql.batch_execute(
             "delete from trunkline.queue_q where id / 2 % 20 = 3;
              update trunkline.queue_q set attempt = 2 where id / 2 % 20 = 13 or id / 1024 % 20 = 13",
@@ -159,7 +157,7 @@ async fn columns_that_users_added_cost_every_message_the_same() {
     is_linear("replays", &sql, letters, "select trunkline.replay_all('q')").await;
 }
 
-/// A sweep of many dead rows reads a few pages per call, so that no caller waits long for it.
+/// A sweep of many dead rows reads only a few pages per call, so that no caller waits long.
 #[tokio::test(flavor = "multi_thread")]
 async fn sweep_of_many_dead_rows_is_made_in_parts() {
     let sql = queue().await;
@@ -190,7 +188,7 @@ async fn sweep_of_many_dead_rows_is_made_in_parts() {
     assert!(parts > 3 && strays == 1, "{parts} parts found {strays}");
 }
 
-/// Each block of ids is read only once, however many of its rows are dead.
+/// Each block of ids is read only once, no matter how many of its rows are dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn finding_and_cancelling_cost_the_same_among_dead_rows() {
     let sql = queue().await;
@@ -210,8 +208,8 @@ async fn finding_and_cancelling_cost_the_same_among_dead_rows() {
     assert!(costs[2] <= costs[0] + 60 && costs[3] <= costs[1] + 60, "pages: {costs:?}");
 }
 
-/// Scans for valid leases skip expired ones, and scans for due messages skip those that are not yet
-/// due.
+/// Scans for valid leases skip expired leases, and scans for due messages skip messages that are
+/// not yet due.
 #[tokio::test(flavor = "multi_thread")]
 async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
     let url = database().await;
@@ -243,14 +241,14 @@ async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
             costs.push(pages(&sql, query).await);
         }
     }
-    // The fills are: empty tables; one valid lease and ten thousand expired ones; ten thousand
-    // messages that are not due. The last query takes one of the messages with an expired lease.
+    // The fills are: empty tables; one valid lease and ten thousand expired leases; ten thousand
+    // messages that are not due. The last query takes a message with an expired lease.
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
 
-/// A look at all lanes reads some 1,500 rows of a large backlog, whether it is in one lane or in
-/// ten, and locks none of them.
+/// A probe of all priorities reads about 1,500 rows of a large backlog, whether it is in one
+/// priority or in ten. The probe locks none of these rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn backlog_over_all_priorities_costs_a_dequeue_no_more() {
     let url = database().await;

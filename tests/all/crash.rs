@@ -1,4 +1,4 @@
-//! Connections break, tasks vanish and servers stop, at every statement of a message's cycle.
+//! Connections break, tasks vanish and servers stop, at each statement in the life of a message.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use trunkline_embedded::Cluster;
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
 /// A trigger that terminates its own backend once, inside the statement. It counts with a sequence,
-/// which a rollback does not undo.
+/// because a rollback does not undo a sequence.
 const FUSE: &str = "
     create sequence public.fuse minvalue 0 start 0;
     create function public.trip() returns trigger language plpgsql as $$
@@ -72,7 +72,7 @@ async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
     for (event, leases) in [("update", true), ("delete", false)] {
-        // One call is made directly, and one by a consumer, which repeats it by itself.
+        // One call is made directly. The other is made by a consumer, which repeats it by itself.
         let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
         match leases {
             true => broke("lease", queue.lease(10).await),
@@ -185,7 +185,7 @@ async fn consumer_waiting_in_a_transaction_notices_its_broken_connection() {
 }
 
 /// Runs work whose commit waits for a standby, and terminates its backend during that wait. Commits
-/// of other backends wait, too, and may come first.
+/// of other backends also wait, perhaps before this one.
 async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
     let ends = || {
@@ -202,12 +202,12 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
             }
         }
     };
-    // The commit would otherwise wait without an end.
+    // Without this limit, the test could wait forever for the commit.
     timeout(SOON * 2, ended).await.expect("in time")
 }
 
 /// A commit that waits for a standby is already on the local disk. If its backend ends during the
-/// wait, the commit has happened, but the client receives no answer.
+/// wait, the commit has happened, although the client receives no answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -224,10 +224,10 @@ async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    // The library stores a floor on a connection of its own, whose commit would wait, too. A floor
-    // from a clock that was ahead is not changed, so there is no such commit.
+    // The library stores a floor through its own connection, whose commit would wait, too. The
+    // library does not change a floor from a clock that was ahead, so there is no such commit.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
-    // Every commit waits from now on, once the old connections are gone.
+    // Every commit waits from here on, once the old connections are closed.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
     let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");

@@ -26,7 +26,7 @@ const CONSUMERS: usize = 35;
 const PRODUCERS: i64 = 11;
 const EACH: i64 = 1000;
 
-/// The messages that the consumers of one crowd received, until the queue was empty.
+/// The messages that the consumers of a crowd received until the queue was empty.
 #[derive(Default)]
 struct Tally {
     messages: Mutex<Vec<(i64, i64)>>,
@@ -149,8 +149,8 @@ async fn many_consumers_split_one_batch_among_them() {
     }
 }
 
-/// A handler works for a long time on the only message. Meanwhile the other consumers must not
-/// flood the server.
+/// A handler works on the only message for a long time. During that time, the other consumers must
+/// not flood the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumers_waiting_for_a_held_message_poll_seldom() {
     let watched = GUARANTEES.map(|guarantee| tokio::spawn(asks_seldom(guarantee)));
@@ -165,8 +165,8 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (mut consumer, mut own) = (queue.consumer(Wait::Adaptive), connect(&url).await);
     let waiter = tokio::spawn(async move { next(&mut consumer, guarantee, 1, &mut own).await });
     let watch = connect(&url).await;
-    // Measured over whole seconds of the server's clock, because a busy backend reports its
-    // statistics at least once a second.
+    // The time is measured in whole seconds of the server's clock, because a busy backend reports
+    // its statistics at least once a second.
     let transactions = "select xact_commit + xact_rollback, clock_timestamp() from pg_stat_database where datname = current_database()";
     let read = async || -> (i64, SystemTime) {
         let row = watch.query_one(transactions, &[]).await.expect("read");
@@ -175,9 +175,10 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (before, began) = read().await;
     watch.batch_execute("select pg_sleep(2.5)").await.expect("watched");
     let (after, ended) = read().await;
-    // Within ten pauses, their length grows to a quarter of a second. From then on there are four
-    // per second, with two or three transactions each. The listener checks whether the transaction,
-    // which is older than its announcement, has ended: at first after 100 ms, later every second.
+    // Within ten pauses, the length of a pause grows to a quarter of a second. From then on there
+    // are four pauses per second, with two or three transactions each. The listener also checks
+    // whether the transaction, which is older than its announcement, has ended: first after 100 ms,
+    // then every second.
     let seconds = ended.duration_since(began).expect("later").as_secs_f64();
     println!("{guarantee:?}: {} transactions in {seconds} s", after - before);
     let most = 70.0 + 13.0 * seconds;

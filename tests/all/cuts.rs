@@ -1,5 +1,5 @@
 //! A connection ends after any byte of the answer, or within the request. The call returns the true
-//! result or "unknown", and the next call works.
+//! result or an unknown outcome, and the next call works.
 
 use std::{
     fmt::Debug,
@@ -17,7 +17,7 @@ use crate::fixture::{SOON, cluster, connect, database, through};
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// A database behind a proxy that cuts connections, and a direct connection.
+/// A database behind a proxy that cuts connections, and a direct connection to the same database.
 struct Place {
     proxy: DelayProxy,
     db: Db,
@@ -73,7 +73,7 @@ impl Place {
             let lost = result.is_err();
             unknown += usize::from(lost);
             check(&what, result.ok()).await;
-            // A connection that ended after a whole answer may not have reported its end yet.
+            // A connection that ended after a complete answer may not have reported its end yet.
             let soon = async || timeout(SOON, next()).await.expect("in time");
             let outcome = soon().await;
             assert!(outcome.is_ok() || !lost && soon().await.is_ok(), "{what}: and the next call: {outcome:?}");
@@ -81,7 +81,7 @@ impl Place {
                 break;
             }
             // Answers are cut at every byte. Requests are cut at every fourth byte, which still
-            // hits each part of each message.
+            // reaches every part of every message.
             bytes += if let Side::Answers = side { 1 } else { 4 };
         }
         assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
@@ -103,7 +103,7 @@ impl Place {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Checks that all five rows of this round exist, or none of them.
+    /// Checks that either all five rows of this round exist, or none.
     async fn all_or_nothing(&self, what: &str, success: bool) {
         let text = "select count(*) from t where n / 5 = $1";
         let round = self.round.load(Ordering::Relaxed);
@@ -200,8 +200,8 @@ async fn exchanged(side: Side) {
             },
             async |done| queue.ack_and_lease(done, 2).await,
             async |what, exchanged| {
-                // Two messages are leased before and after the change. The number of two-message
-                // rows shows which ones.
+                // Two messages are leased before and after the change. The number of rows with two
+                // messages shows which ones are leased.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {
@@ -224,7 +224,7 @@ async fn lease_exchange_with_a_cut_request_happened_or_not() {
     exchanged(Side::Requests).await;
 }
 
-/// A consumer retries a dequeue whose answer was lost, but not after its wait is over.
+/// A consumer retries a dequeue whose answer was lost, but not after the end of its wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumer_whose_time_is_up_reports_a_lost_answer() {
     let place = place().await;

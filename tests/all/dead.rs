@@ -1,4 +1,4 @@
-//! Dead letters, and closures that return errors.
+//! Messages become dead letters, and closures return errors.
 
 mod worked;
 
@@ -10,7 +10,7 @@ use trunkline::{Failure, Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 
-/// Leases all messages and fails them, `attempts` times.
+/// Leases all messages and fails them, repeating this `attempts` times.
 async fn kill(queue: &Queue<i64>, attempts: usize) {
     for attempt in 1..=attempts {
         let messages = queue.lease(1000).await.expect("leased");
@@ -104,8 +104,8 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     }
     assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
 
-    // Replaying some letters keeps their ids and resets their counted attempts. The attempt numbers
-    // continue, which fences off old leases. A sleeping consumer wakes up.
+    // A replay of some dead letters keeps their ids and resets their counted attempts. The attempt
+    // numbers continue, so that old leases are fenced off. A sleeping consumer wakes up.
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
@@ -137,7 +137,7 @@ async fn effects(sql: &Client) -> Vec<i64> {
 
 type Outcome = Result<(), Failure>;
 
-/// Fails the work for one payload. `sql`, unless empty, runs in the work's transaction.
+/// Fails the work for one payload. If `sql` is not empty, runs it in the work's transaction.
 async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO);
     let work = consumer.take_with(n, |transaction, messages| {
@@ -161,8 +161,8 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_that_fails_charges_only_the_message_that_fails() {
-    // The work returns an error, ignores a failed statement, or violates a constraint at the
-    // commit.
+    // The work fails in three ways: it returns an error, ignores a failed statement, or violates a
+    // constraint at the commit.
     for (sql, reason) in [
         ("", "4 is bad"),
         ("select 1/0", "division by zero (statement"),
@@ -198,9 +198,9 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
     }
 }
 
-/// Another caller takes the message between the rollback and the charge. The charge must not wait
-/// for that caller. It must not block the process's other statements either, because that caller
-/// may need them.
+/// Another caller takes the message after the rollback and before its attempt is counted. Counting
+/// must not wait for that caller. It must not block the process's other statements either, because
+/// that caller may need them.
 #[tokio::test(flavor = "multi_thread")]
 async fn counting_a_failed_attempt_waits_for_no_other_holder() {
     let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -237,7 +237,7 @@ async fn counting_a_failed_attempt_waits_for_no_other_holder() {
         fail.send(()).expect("the work waits");
         assert_eq!(lock.await.expect("locked after the rollback").len(), 1);
     }
-    // All of the library's connections answer while the other session holds the message.
+    // All connections of the library answer while the other session holds the message.
     for _ in 0..200 {
         timeout(SOON, queue.stats())
             .await

@@ -1,5 +1,5 @@
-//! The options of a [`Dequeue`]: every call honours those that have a meaning for it, and refuses
-//! the others.
+//! Tests the options of [`Dequeue`]: every call honours the options that are meaningful for it, and
+//! refuses the others.
 
 use std::time::Duration;
 

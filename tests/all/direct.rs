@@ -1,4 +1,5 @@
-//! A message inside its notification: fast, at most once, and to only one consumer.
+//! Tests messages inside notifications: they are fast, arrive at most once, and reach only one
+//! consumer.
 
 use std::{
     collections::BTreeSet,
@@ -38,7 +39,7 @@ async fn a_message_is_handed_over_without_being_stored() {
 }
 
 /// A listed consumer stays listed until it receives a message. If it left the list in between, a
-/// message that is handed over at that moment would be stored.
+/// message that is sent at that moment would be stored instead of delivered directly.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     let Place { queue, sql: client, db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
@@ -47,8 +48,8 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
             begin perform nextval('counting.entered'); return null; end $$;
         create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
     client.batch_execute(counted).await.expect("counted");
-    // The process is already listening, so the listener receives notifications of each new channel
-    // at once.
+    // The process is already listening, so its listener immediately receives notifications of each
+    // new channel.
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;
@@ -70,16 +71,16 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     assert_eq!(entered, 21, "the list was left and entered again");
 }
 
-/// After a crash of the server, and after a failover, the list of waiting consumers is empty, and
-/// no message is in transit.
+/// After a crash of the server, and after a failover, the list of waiting consumers is empty. No
+/// message is in transit then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_was_lost_is_not_waited_for() {
     let Place { queue, sql: client, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     let lost = "with gone as (delete from trunkline.waiting)
                 select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
-    // Otherwise each wait would take five seconds. A busy machine may take that long once, but not
-    // three times.
+    // If the senders waited for the lost list, each round would take five seconds. A busy machine
+    // may be that slow once, but not three times.
     let mut took = Vec::new();
     while took.len() < 3 && took.iter().all(|took| *took >= Duration::from_secs(4)) {
         let mut consumer = queue.consumer(Wait::Notify);
@@ -176,7 +177,7 @@ async fn a_dead_consumers_place_is_passed_over() {
     assert_eq!(waiting(&client).await, 0);
 }
 
-/// A hand-over does not wait for the disk, unlike an enqueue.
+/// A direct delivery does not wait for the disk, unlike an enqueue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_handed_over_without_anything_flushed() {
     let started = tokio::task::spawn_blocking(|| {
@@ -210,7 +211,7 @@ async fn a_message_is_handed_over_without_anything_flushed() {
         tokio::join!(waiter, sender);
     }
     // Ids come from a sequence, which writes to the log once per 32 ids. The server also flushes
-    // occasionally for reasons of its own.
+    // the log occasionally for other reasons.
     assert!(flushed.iter().filter(|flushed| **flushed).count() <= 2, "{flushed:?}");
     let at: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
     queue.enqueue(vec![1]).await.expect("enqueued");
@@ -218,8 +219,8 @@ async fn a_message_is_handed_over_without_anything_flushed() {
     assert_ne!(at, after, "this is how one that is stored looks");
 }
 
-/// Sends with the SQL function, and returns what the waiting consumer receives: its id, its payload
-/// as text, and its metadata.
+/// Sends with the SQL function, and returns what the waiting consumer receives: the id, the payload
+/// as text, and the metadata.
 async fn sent_in_sql<T: trunkline::Payload + std::fmt::Debug>(ty: &str, call: &str) -> (i64, String, Option<String>) {
     let Place { queue, sql, db: _db, .. } = place::<T>(Settings::new(ty)).await;
     let mut consumer = queue.consumer(Wait::Notify);
@@ -272,7 +273,7 @@ async fn sql_enqueues_what_no_consumer_waits_for() {
     assert_eq!(receiver.await.expect("received"), 7000);
 }
 
-/// A call that is dropped after its message has arrived puts the message back.
+/// If a call is dropped after its message has arrived, it puts the message back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offered_message_that_is_refused_is_enqueued() {
     let Place { queue, sql, db: _db, .. } = place::<String>(Settings::new("text")).await;

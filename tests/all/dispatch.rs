@@ -1,5 +1,5 @@
-//! `trunkline.dispatch`, a written function: `trunkline.enqueue` reaches a queue's own function
-//! through it. It has a branch for each queue, and no branch without a queue.
+//! Tests `trunkline.dispatch`, a generated function through which `trunkline.enqueue` reaches the
+//! function of a queue. It has one branch per queue and no other branches.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Db;
@@ -29,7 +29,8 @@ async fn enqueue(sql: &Client, queue: &str) -> Result<i64, tokio_postgres::Error
 async fn each_queue_gets_its_own_messages() {
     let (_, sql) = migrated().await;
     assert_eq!(branches(&sql).await, Vec::<String>::new());
-    // More than two groups of sixteen. A language sorts these names in another order than bytes.
+    // The names need more than two groups of sixteen. A linguistic collation sorts these names in a
+    // different order than bytes.
     let names: Vec<String> =
         (0..35).map(|nr| format!("{}{}q{nr}", ["a", "b"][nr % 2], ["_", ".", "-", "0"][nr % 4])).collect();
     for name in &names {

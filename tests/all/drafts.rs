@@ -1,4 +1,4 @@
-//! The options of a draft take effect in every way to enqueue it.
+//! The options of a draft take effect in every way of enqueuing it.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,8 @@ use crate::fixture::{Ids, Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns drafts that are due at once, after an hour, at a future time, at a past time, and after
-/// an hour again.
+/// Returns drafts that are due immediately, in an hour, at a future time, at a past time, and again
+/// in an hour.
 fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     vec![
         Draft::new(0),
@@ -90,7 +90,7 @@ async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn delays_times_and_metadata_hold_however_they_are_enqueued() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // The time is in whole microseconds, the resolution of PostgreSQL.
+    // The time is in whole microseconds, which is PostgreSQL's resolution.
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
     for (way, enqueue) in WAYS {
         let before = SystemTime::now() - Duration::from_secs(1);

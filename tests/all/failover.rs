@@ -1,5 +1,5 @@
-//! Between the failure of a primary and the promotion of its standby, the only server that answers
-//! is read-only.
+//! After the failure of a primary, and before the promotion of its standby, the only server that
+//! answers is read-only.
 
 use std::{
     convert::Infallible,
@@ -86,7 +86,7 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    // From now on every commit waits, except those of the old connections.
+    // Every commit waits from here on, except on the old connections.
     admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
@@ -95,7 +95,7 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
         let caller = tokio::spawn(async move { waits.enqueue(1).await });
         let ended =
             format!("select count(*) from (select {end}(pid) from pg_stat_activity where wait_event = 'SyncRep') s");
-        // Other commits may wait there earlier, for example the commit of a floor.
+        // Other commits may already wait there, for example the commit of a floor.
         let any = std::cell::Cell::new(0);
         eventually("it waits for its standby, and its session is ended", async || {
             any.set(any.get() + admin.query_one(&ended, &[]).await.expect("ended").get::<_, i64>(0));
@@ -105,7 +105,7 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
         let outcome = timeout(SOON, caller).await.expect("an answer").expect("no panic");
         match is_ok {
             // PostgreSQL reports success with a warning, so no client can detect the loss.
-            // `docs/operations.md` warns of it.
+            // `docs/operations.md` warns about this case.
             true => drop(outcome.expect("a false Ok")),
             false => assert!(outcome.expect_err("unknown").is_outcome_unknown()),
         }

@@ -1,5 +1,5 @@
-//! One throwaway cluster per run and a fresh database per test, with shared helpers to wait,
-//! inspect and set up.
+//! One throwaway cluster per run, a fresh database per test, and shared helpers for setup, waiting
+//! and inspection.
 
 mod place;
 mod role;
@@ -55,7 +55,7 @@ impl Ids for Vec<Sharded<Enqueued>> {
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // No test crashes the machine, and a slow disk should not affect a test's outcome.
+        // No test crashes the machine, and a slow disk should not affect the outcome of a test.
         Cluster::temporary()
             .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")
@@ -116,8 +116,8 @@ pub async fn database() -> String {
             let db = Db::connect(&url).await.expect("the template takes connections");
             db.migrate().await.expect("the schema is created");
             drop(db);
-            // This right is for the tests' own tables. It is granted after the migration, which
-            // runs without it.
+            // Grants a right for the tests' own tables after the migration, because the migration
+            // must run without it.
             let admin = superuser(&url).await;
             admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
             drop(admin);

@@ -1,4 +1,4 @@
-//! The floor: a late commit is found, and an old snapshot slows down no caller.
+//! Tests the floor: a late commit is found, and an old snapshot slows down no caller.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,7 +9,7 @@ use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
-/// The payload of background traffic. The messages that matter have payloads that are not negative.
+/// The payload of background traffic. All relevant messages have non-negative payloads.
 const TRAFFIC: i64 = -1;
 
 /// Background traffic that ends with the test, and the messages that its consumer receives.
@@ -45,8 +45,8 @@ impl Flow {
         Self { received, tasks: [produce, consume] }
     }
 
-    /// Lets the traffic run for `time` by the server's clock, which is enough for several looks. No
-    /// other message may arrive.
+    /// Lets the traffic run for `time` by the server's clock, which is enough for several probes.
+    /// No other message may arrive during that time.
     async fn pass(&mut self, time: Duration) {
         let (_, began) = self.received.recv().await.expect("traffic flows");
         loop {
@@ -59,7 +59,7 @@ impl Flow {
     }
 
     /// Waits for payloads that are available from now on. They must arrive before any traffic that
-    /// is enqueued later than `within` by the server's clock.
+    /// is enqueued later than `within` from now, by the server's clock.
     async fn arrive(&mut self, what: &str, sql: &Client, within: Duration, mut wanted: Vec<i64>) {
         let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);
         while !wanted.is_empty() {
@@ -75,11 +75,11 @@ const TWO_SECONDS: Duration = Duration::from_secs(2);
 /// The maximum time for which a lowered due time may hide messages under traffic, as the README
 /// promises.
 const PROMISED: Duration = Duration::from_secs(10);
-/// The time for which a late transaction stays open: several times the interval between looks.
+/// The time for which a late transaction stays open: several times the interval between probes.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
-/// Cases: a name, a statement that begins early, and a statement that ends the transaction late.
-/// Each case leaves message 7 and nothing else.
+/// The cases: a name, a statement that begins early, and a statement that ends the transaction
+/// late. Each case leaves only message 7 behind.
 const LATE: [(&str, &str, &str); 7] = [
     ("late commit", "begin; select trunkline.enqueue('q', 7::bigint)", "commit"),
     (
@@ -95,8 +95,8 @@ const LATE: [(&str, &str, &str); 7] = [
     ),
     (
         "prepared transaction",
-        // Inserted directly, because PostgreSQL cannot prepare a transaction that has sent a
-        // notification.
+        // The row is inserted directly, because PostgreSQL cannot prepare a transaction that has
+        // sent a notification.
         "begin; insert into trunkline.queue_q (size, payload) values (1, '{7}'); prepare transaction 'PREPARED'",
         "commit prepared 'PREPARED'",
     ),
@@ -218,7 +218,7 @@ async fn least_cost(sql: &Client, floor: &str) -> i64 {
 }
 
 /// Returns the pages of the table and its indexes that one dequeue of the library touches.
-/// Terminates the backends, because they report statistics when they end.
+/// Terminates the backends, because backends report their statistics when they end.
 async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f64 {
     library_cost_of(db, queue, url, sql, "0").await
 }
@@ -269,7 +269,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     sql.execute(few, &[]).await.expect("enqueued");
     let without = least_cost(&sql, "'-infinity'").await;
     assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
-    // The floors catch up within a few looks, or later if another test keeps a transaction open.
+    // The floors catch up within a few probes, or later if another test keeps a transaction open.
     let began = Instant::now();
     eventually("a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
@@ -277,7 +277,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
-    // The 200 calls end before the floor's next look. Each call reads the dead rows of the
+    // The 200 calls end before the floor's next probe. Each call reads the dead rows of the
     // preceding calls, about one page per hundred rows. So the limit is a share of the cost of all
     // dead rows.
     let bar = fresh_library + without as f64 / 20.0;
@@ -288,7 +288,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     }
 }
 
-/// Inserts a row below the floor, as left by a restore or by a clock that was ahead.
+/// Inserts a row below the floor, as a restore or a clock that was ahead may do.
 async fn put_below(sql: &Client) {
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload, due_at) values (1, '{7}', now() - interval '1 hour');
@@ -309,8 +309,7 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
-    // If there are many dead rows, each sweep reads a part, and together the sweeps read
-    // everything.
+    // With many dead rows, each sweep reads only a part, but together the sweeps read everything.
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");
     sql.batch_execute(
@@ -326,7 +325,7 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     .await;
 }
 
-/// A session that stores a floor has locked the floor's row when it reads the queue's table.
+/// A session that stores a floor locks the row of the floor before it reads the queue's table.
 #[tokio::test]
 async fn queue_is_dropped_after_a_floor_is_stored() {
     let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;

@@ -1,5 +1,5 @@
-//! A disk runs full: enqueues return an error, confirmed messages are kept, and the queue works
-//! again once there is room.
+//! A disk becomes full: enqueues return an error, confirmed messages are kept, and the queue works
+//! again once there is free space.
 
 mod small_disk;
 
@@ -45,7 +45,7 @@ impl Known {
         known.extend(numbers);
     }
 
-    /// Enqueues in bulk and individually until both fail. Returns the error of each way.
+    /// Enqueues in bulk and individually until both fail. Returns both errors.
     async fn fill(&mut self, queue: &Queue<Vec<u8>>) -> Vec<Error> {
         for first in (0..).step_by(20) {
             let many: Vec<u64> = (first..first + 10).collect();
@@ -67,7 +67,7 @@ impl Known {
         unreachable!("no disk is endless")
     }
 
-    /// Checks that every stored number is delivered once, and no refused one.
+    /// Checks that every stored number is delivered once, and that no refused number is delivered.
     async fn comes(&self, queue: &Queue<Vec<u8>>, before: Vec<u64>) {
         let mut seen = before;
         loop {
@@ -124,7 +124,7 @@ async fn full_data_disk_refuses_enqueues_and_harms_nothing_else() {
     assert!(known.unknown.is_empty() && !known.refused.is_empty() && known.kept.len() > 500, "{known:?}");
 
     // Reads still work, and so does a take of whole rows. A partial take writes a shorter row,
-    // which needs space.
+    // which needs free space.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
     let error = queue.take(1).await.expect_err("no room for the rest");
     assert_eq!(error.sqlstate(), Some(&SqlState::DISK_FULL), "{error}");
@@ -165,7 +165,8 @@ async fn full_log_disk_stops_the_server_without_losing_stored_messages() {
         db.schema_version().await.is_ok()
     })
     .await;
-    // Each connection that the stop broke, and that nothing was sent on since, costs one enqueue.
+    // Each connection that the stop broke, and that has not been used since then, costs one failed
+    // enqueue.
     for more in (0..8).map(|nr| u64::MAX - nr) {
         let stored = queue.enqueue(payload(more)).await;
         known.note(&[more], stored.as_ref().map(drop));

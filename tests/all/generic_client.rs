@@ -1,5 +1,5 @@
-//! Programs for `tokio_postgres` can be ported statement by statement: the same calls return the
-//! same answers.
+//! Programs for `tokio_postgres` can be ported statement by statement, because the same calls
+//! return the same answers.
 
 use tokio_postgres::types::Type;
 use trunkline::{Db, postgres::GenericClient};

@@ -1,4 +1,5 @@
-//! Producers, consumers and operators: each role can do its own work and nothing else.
+//! Tests the rights of producers, consumers and operators: each role can do its own work and
+//! nothing else.
 
 mod apart;
 mod columns;
@@ -133,8 +134,8 @@ async fn a_consumer_consumes_and_nothing_else() {
         &["select trunkline.replay_all('q')", "select trunkline.discard_all('q')", "select trunkline.prune('q', '0')"],
     )
     .await;
-    // A role whose rights were granted manually may lack the right to update the floor. In that
-    // case no floor is stored.
+    // A role whose rights were granted manually may lack the right to update the floor. Then no
+    // floor is stored.
     admin.batch_execute("revoke update on trunkline.floor from a_consumer").await.expect("revoked");
     sql.batch_execute("select trunkline.keep_floor('q', now())").await.expect("passed over");
     consumes(&mine, &sql).await;
@@ -188,8 +189,8 @@ async fn rights_survive_migrations_reach_later_queues_and_are_revoked() {
     assert!(one.as_db_error().is_some_and(|error| error.hint().is_some()), "{one:?}");
     admin.batch_execute("select trunkline.revoke_rights('a_worker')").await.expect("revoked");
     denied(db.queue::<i64>("q").await);
-    // The role has no rights left, so it can be dropped. A role that was dropped with its rights
-    // does not block a migration.
+    // The role has no rights left, so it can be dropped. A role that was dropped together with its
+    // rights does not block a migration.
     admin
         .batch_execute("drop role a_worker; create role a_ghost; select trunkline.grant_rights('a_ghost', 'operator')")
         .await

@@ -1,4 +1,4 @@
-//! States that the database itself makes impossible, whichever session writes.
+//! States that the database itself makes impossible for every session that writes.
 
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ async fn no_two_names_of_queues_exclude_each_other() {
     assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
 }
 
-/// A worker that was away for a long time finds its lease lost, whatever happened to the message in
-/// the meantime.
+/// A worker that was stopped for a long time has lost its lease, regardless of what happened to the
+/// message in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn replayed_messages_and_recreated_queues_never_repeat_a_lease() {
     let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
@@ -153,7 +153,7 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
         sql.batch_execute("select trunkline.create_queue('other'); select trunkline.drop_queue('other')")
             .await
             .unwrap_or_else(|error| panic!("{setting}: {error:?}"));
-        // Done twice, so that a look happens in between.
+        // This runs twice, so that a probe of the floor happens in between.
         for _ in 0..2 {
             sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
             let found =
@@ -213,8 +213,8 @@ async fn message_put_back_keeps_its_attempts() {
     assert_eq!(queue.stats().await.expect("counted").dead, 1);
 }
 
-/// A role that may call the internal functions gains nothing by passing texts that are not names of
-/// verbs, or numbers that are not counts.
+/// A role that may call the internal functions gains nothing by passing texts that are not verbs,
+/// or numbers that are not counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn internal_functions_splice_nothing_and_end() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

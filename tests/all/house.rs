@@ -54,8 +54,8 @@ fn every_statement_gives_its_reason_and_is_used() {
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // `build.rs` includes every file in `sql/`, so there is no check that each is used. A
-    // function's comment comes first in its body; an expression has none.
+    // `build.rs` includes every file in `sql/`, so there is no check that each file is used. A
+    // function's comment comes first in its body; an expression has no comment.
     for folder in ["sql/steps", "sql/functions", "sql/queue"] {
         for path in files(folder, "sql") {
             let text = read(&path);
@@ -93,7 +93,7 @@ fn files_are_small_rooms_with_telling_names() {
     }
 }
 
-/// Returns the lines that end a test early, except in tests that are parts of other tests.
+/// Returns the lines that end a test early, except in tests that are only parts of other tests.
 fn early_returns(code: &str) -> Vec<&str> {
     const PART: &str = "#[ignore = \"a part in other tests\"]";
     let is_test = |block: &&str| ["#[test]", "#[tokio::test"].iter().any(|mark| block.contains(mark));
@@ -105,7 +105,8 @@ fn early_returns(code: &str) -> Vec<&str> {
     tests.flat_map(str::lines).filter(of_the_test).filter(leaves).collect()
 }
 
-/// A test is ignored if the machine lacks its requirements, and panics if it is run anyway.
+/// A test is marked as ignored if the machine may lack its requirements. If it runs without them,
+/// it panics.
 #[test]
 fn no_test_returns_early() {
     for folder in [
@@ -134,7 +135,7 @@ fn early_returns_are_found() {
 }
 
 /// The floor of every scan depends on this rule: see `sql/functions/clock.sql`. A future time that
-/// a caller names is above all floors.
+/// a caller names is always above all floors.
 #[test]
 fn every_due_time_comes_from_the_clock_of_the_floors() {
     let mut drawn = 0;

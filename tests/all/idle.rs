@@ -1,4 +1,4 @@
-//! A consumer that waits without work sends nothing, but still receives notifications.
+//! A consumer that waits without work sends no statement, but still receives notifications.
 
 use std::{
     sync::Arc,
@@ -13,7 +13,7 @@ use crate::fixture::{Ids, Place, SOON, connect, eventually, move_time, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 
-/// Starts a consumer whose timeout is longer than everything that the test does before it wakes the
+/// Starts a consumer. Its timeout is longer than everything that the test does before it wakes the
 /// consumer.
 fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let mut consumer = queue.consumer(wait);
@@ -27,7 +27,7 @@ async fn last_words(sql: &Client) -> Vec<(i32, String)> {
     sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Waits until the library is listening and its test notification is done, and until all
+/// Waits until the library is listening and its test notification has arrived. Then waits until all
 /// connections have been idle for longer than the poll interval of a consumer that cannot listen.
 async fn until_silent(sql: &Client) {
     let silent = format!(
@@ -47,8 +47,8 @@ async fn an_idle_consumer_sends_nothing() {
         queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // stays delayed
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
-        // Sends unrelated traffic for so long that a poll would be noticed. The dequeue that
-        // precedes listening may be late.
+        // Sends unrelated traffic for long enough that a poll would be noticed. The dequeue before
+        // the start of listening may be late.
         eventually(&format!("{wait:?}: not a statement for a second"), || async {
             let (before, began) = (last_words(&sql).await, Instant::now());
             while began.elapsed() < Duration::from_secs(1) {
@@ -88,7 +88,7 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
     }
 }
 
-/// The safety net: a row that was inserted manually sends no notification.
+/// The periodic poll is the safety net: a row that was inserted manually sends no notification.
 #[tokio::test]
 async fn message_without_notification_is_found_after_half_a_minute() {
     for wait in [Wait::Notify, Wait::Adaptive] {
@@ -102,7 +102,7 @@ async fn message_without_notification_is_found_after_half_a_minute() {
         until_silent(&sql).await;
         let before = last_words(&sql).await;
         sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
-        // The half minute began with the last look, which was some time ago.
+        // The half minute began with the last probe, which was some time ago.
         let almost = Duration::from_secs(29).saturating_sub(began.elapsed());
         for by in [Duration::ZERO, almost] {
             move_time(by).await;
@@ -171,7 +171,8 @@ async fn timed_out_call_leases_nothing() {
     queue.ack(&messages).await.expect("it is the caller's");
 }
 
-/// The statement started before the time limit, for this and other consumers, and finds nothing.
+/// The statement, which serves this and other consumers, starts before the time limit and finds
+/// nothing.
 #[tokio::test]
 async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;

@@ -1,5 +1,5 @@
-//! Keys: messages with the same key are handled one after another, in the order in which they are
-//! due. Nothing that happens to them or to the workers changes that.
+//! Messages with the same key are handled one after another, in the order in which they are due. No
+//! event in their lives or in the workers' lives changes that.
 
 mod by_hand;
 mod fair;
@@ -29,13 +29,13 @@ pub fn settings() -> Settings {
     Settings::new("int8").partitions(8).max_attempts(20)
 }
 
-/// Returns a message with a key. Its payload is its place in the key's order.
+/// Returns a message with a key. Its payload is its position in the key's order.
 pub fn nth(key: usize, place: i64) -> Draft<i64> {
     Draft::new(place).key(format!("key {key}"))
 }
 
-/// The handlers' starts and ends, by key: the message's place in the key's order, and whether its
-/// handler started (`true`) or ended.
+/// The starts and ends of handlers, by key. Each entry has the message's position in the key's
+/// order, and `true` for a start or `false` for an end.
 #[derive(Clone, Default)]
 pub struct History(Arc<Mutex<BTreeMap<String, Events>>>);
 
@@ -51,8 +51,8 @@ impl History {
         self.0.lock().expect("no panic").values().flatten().filter(|(_, began)| !began).count()
     }
 
-    /// Checks that each key's messages ended in order, and that none started before all preceding
-    /// ones had ended.
+    /// Checks that each key's messages ended in order, and that no message started before all
+    /// preceding messages had ended.
     pub fn check(&self, keys: usize, each: i64) {
         let history = self.0.lock().expect("no panic");
         assert_eq!(history.len(), keys);
@@ -141,8 +141,8 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
         running.abort(); // drops the worker with everything that it holds
         let _ = running.await;
-        // The worker's last lease statement may still be running. After it, all leases of this
-        // worker are made to expire.
+        // The worker's last lease statement may still be running. After it has ended, all leases of
+        // this worker are made to expire.
         let gone = "select not exists (select from pg_stat_activity
                                        where application_name = 'vanishing' and datname = current_database())";
         eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;

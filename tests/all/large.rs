@@ -1,5 +1,5 @@
-//! Answers larger than the program's limit: no message is lost, and no attempt is counted for
-//! messages that did not arrive.
+//! Answers exceed the program's limit. No message is lost, and no attempt is counted for messages
+//! that did not arrive.
 
 use std::{
     convert::Infallible,
@@ -73,8 +73,8 @@ async fn a_worker_handles_all_at_their_first_attempt() {
     assert_eq!((summary.done, summary.dead), (MESSAGES as u64, 0), "{summary:?}");
 }
 
-/// The first answer shows how large the messages are. From then on the worker asks for a few at a
-/// time.
+/// The first answer reveals the size of the messages. From then on, the worker requests only a few
+/// messages at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_fills_its_tasks_with_large_messages() {
     let (_db, queue) = place(Settings::new("bytea")).await;

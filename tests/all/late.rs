@@ -1,4 +1,4 @@
-//! A late worker: if its lease has ended, it can change nothing.
+//! A worker whose lease has ended can change nothing.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn lines(sql: &Client) -> Vec<String> {
     sql.query(all, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()
 }
 
-/// Tries every way to end a lease, with and without a transaction. Each attempt must be refused for
+/// Tries every way to end a lease, with and without a transaction. Each call must be refused for
 /// exactly these messages.
 async fn is_late(queue: &Queue<i64>, sql: &mut Client, leases: &[Lease]) {
     let mut ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
@@ -48,7 +48,7 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
         let first: Vec<Lease> = queue.lease(10).await.expect("leased").iter().map(Message::lease).collect();
         assert_eq!(first.len() as i64, size);
         run_out(&sql).await;
-        // An expired lease is lost even before another worker has the message, because a lease ends
+        // An expired lease is lost even before another worker has the message, because leases end
         // by time.
         is_late(&queue, &mut sql, &first).await;
         let second = queue.lease(10).await.expect("leased");
@@ -104,7 +104,8 @@ async fn held_leases_end_beside_lost_ones_in_one_call() {
     let left: Vec<i64> = queue.peek(10).await.expect("peeked").iter().map(|message| message.id).collect();
     assert_eq!(left, [ids[0], ids[9]]);
 
-    // In a transaction, the caller decides. After a rollback, the valid leases are still held.
+    // In a transaction, the outcome is up to the caller. After a rollback, the valid leases are
+    // still held.
     let transaction = sql.transaction().await.expect("begun");
     let error = queue.ack_in(&transaction, &messages[8..]).await.expect_err("one of them is gone");
     assert_eq!(error.lost_ids(), [ids[8]]);

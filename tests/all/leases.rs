@@ -1,4 +1,4 @@
-//! The guarantees of a lease, and the cost of splits.
+//! Tests the guarantees of a lease, and the cost of splits.
 
 use std::time::{Duration, SystemTime};
 
@@ -160,8 +160,8 @@ async fn an_archived_message_is_kept_until_it_is_pruned() {
     assert!(queue.ack(&messages[..1]).await.expect_err("purged").is_lease_lost());
 }
 
-/// The consumer is dropped at any moment: before the statement, while it runs, or while its answer
-/// is in transit.
+/// The consumer is dropped at any moment: before its statement, while the statement runs, or while
+/// the answer is in transit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
     for leases in [false, true] {
@@ -179,8 +179,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
             while got.len() < 400 {
                 calls += 1;
                 let mut consumer = queue.consumer(if calls.is_multiple_of(2) { Wait::Notify } else { Wait::Adaptive });
-                // Some calls are dropped at once, some while the statement runs, some together with
-                // its answer. A few wait.
+                // Some calls are dropped immediately, some while the statement runs, and some
+                // together with their answer. A few of them wait.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
                     false => timeout(patience, consumer.take(3)).await,
@@ -232,7 +232,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         })
         .await;
         writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
-        // Each message is leased and deleted. In addition, each row is cut twice, into 32 pieces.
+        // Each message is leased and deleted. In addition, each row is split twice, into 32 pieces.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
 }
@@ -316,7 +316,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // In the meantime these calls are gathered into one statement.
+    // During the wait, these calls gather for one statement.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());
@@ -330,7 +330,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }
 
-/// This is true whether or not the two calls share a statement.
+/// It does not matter whether the two calls share a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_is_ended_by_one_of_two_simultaneous_calls() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -1,5 +1,5 @@
-//! Connections are reused: settings that a statement or a transaction makes for its session are
-//! reset before the next caller uses it.
+//! Connections are reused. Settings that a statement or a transaction makes for its session are
+//! reset before the next caller uses the connection.
 
 use trunkline::{Db, postgres::Statement};
 
@@ -24,7 +24,7 @@ async fn a_setting_holds_for_its_own_statement_only() {
         "select set_config('search_path', 'nowhere', false)".to_owned(),
         "do $$ begin set search_path = nowhere; end $$".to_owned(),
     ] {
-        // Repeated for each of the connections that statements share.
+        // Repeats the test for each of the connections that statements share.
         for _ in 0..2 {
             let ran = db.run(&Nothing::of(text.clone()), ()).await;
             assert!(ran.is_ok() || text.starts_with("create"), "{text}: {ran:?}");

@@ -1,5 +1,5 @@
-//! Limits and the pause of a queue: exact over all consumers, effective at once, and removed
-//! without leftovers.
+//! Tests the limits and the pause of a queue: they are exact over all consumers, effective
+//! immediately, and removed completely.
 
 use std::{
     sync::{
@@ -123,8 +123,8 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
     db.limit_queue("q", &Limits::none().max_leased(2)).await.expect("limited");
     let queue_again = db.queue::<i64>("q").await.expect("opened");
     enqueued(&queue, 40).await;
-    // No call receives more messages than the limit allows, whatever `n` is. A full queue also
-    // refuses takes.
+    // No call receives more messages than the limit allows, regardless of `n`. At the limit, takes
+    // are refused, too.
     let leased = queue.lease(10).await.expect("leased");
     assert_eq!(leased.len(), 2);
     assert!(queue.lease(1).await.expect("leased").is_empty() && queue.take(1).await.expect("taken").is_empty());
@@ -146,7 +146,7 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
     for end in ["ack", "archive", "bury", "release", "retry"] {
         held = next(&queue_again, end, held).await;
     }
-    // An acknowledgement in SQL also makes room, and so does the passing of time, without a
+    // An acknowledgement in SQL also frees capacity, and so does the expiry of a lease, without a
     // notification.
     let ids: Vec<i64> = held.iter().map(|message| message.id).collect();
     let ack = "select trunkline.ack_many('q', $1, array(select 1 from unnest($1::int8[])))";
@@ -192,7 +192,8 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
     let mut times: Vec<Duration> = timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     times.sort_unstable();
     assert_eq!(times.len(), 500);
-    // The message was dequeued before it was seen here, by at most a commit and the way back.
+    // The message was dequeued shortly before this consumer received it: at most a commit and one
+    // network delay earlier.
     for (nr, from) in times.iter().enumerate() {
         let within = times[nr..].iter().take_while(|time| **time <= *from + Duration::from_secs(1)).count();
         assert!(within as f64 <= (RATE + f64::from(BURST)) * 1.25, "{within} in a second from {from:?}");

@@ -1,4 +1,4 @@
-//! A loop that awaits each statement is advised to share round trips.
+//! A loop that awaits each statement causes advice to share round trips.
 
 use futures_util::future::join_all;
 use tracing::Level;

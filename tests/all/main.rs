@@ -1,6 +1,6 @@
 //! The promises of Trunkline, each demonstrated on a real PostgreSQL.
 
-// Helpers: a cluster, databases, queues, and requirements that a machine may lack.
+// Helpers: a cluster, databases, queues, and requirements that a machine may not meet.
 mod fixture;
 
 // The verbs: each guarantee, each way to enqueue, many callers at once.

@@ -1,5 +1,5 @@
-//! A message keeps its metadata wherever it moves. The random histories (`model.rs`) include
-//! splits, retries, dead letters and replays.
+//! A message keeps its metadata wherever it moves. The random histories (`model.rs`) cover splits,
+//! retries, dead letters and replays.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -65,7 +65,8 @@ async fn messages_without_leave_the_column_null() {
     assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
 }
 
-/// More metadata than may wait at the same time: completed calls make room for new ones.
+/// The calls have more metadata than may wait at the same time. Completed calls make room for new
+/// calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_never_run_out_of_room_for_metadata() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
@@ -81,7 +82,7 @@ async fn callers_never_run_out_of_room_for_metadata() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_cut_as_its_messages_are() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    // A split by size: metadata counts like a payload, and a row ends after some 64 KiB.
+    // Rows are split by size. Metadata counts like a payload, and a row ends after about 64 KiB.
     let large = "x".repeat(2500);
     let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
     queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
@@ -90,8 +91,8 @@ async fn it_is_cut_as_its_messages_are() {
     let got = queue.take(900).await.expect("taken");
     assert_eq!(got.iter().map(|message| (message.payload, message.metadata.clone())).collect::<Vec<_>>(), messages);
 
-    // A split on demand: each piece keeps its own metadata and no other, however often a row is
-    // split.
+    // Rows are split on demand. Each piece keeps exactly its own metadata, no matter how often a
+    // row is split.
     queue.enqueue_many(drafts(&some(0..1000))).await.expect("enqueued");
     let stored = "select coalesce(sum(cardinality(metadata)), 0) from trunkline.queue_q";
     for nr in 0..200 {
@@ -180,8 +181,8 @@ async fn metadata_unstorable_or_too_large_is_refused_before_sending() {
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 
-    // Many short names: PostgreSQL prints a blank after each colon and comma, and neither side
-    // counts these.
+    // This uses many short names. PostgreSQL prints a blank after each colon and comma, and neither
+    // side counts these blanks.
     let names = |n: usize| (0..n).fold(Metadata::new(), |all, nr| all.with(format!("k{nr:04}"), ""));
     let most = (MAX_METADATA - 1) / r#""k0000":"","#.len();
     for (n, fits) in [(most, true), (most + 1, false)] {

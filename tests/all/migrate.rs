@@ -1,4 +1,4 @@
-//! The schema: its creation, its contents, and the changes that users may make to it.
+//! Tests the schema: its creation, its contents, and the changes that users may make to it.
 
 mod older;
 
@@ -104,7 +104,7 @@ async fn a_schema_of_another_version_is_a_clear_error() {
     refuses(&db, &[&(SCHEMA_VERSION - 1).to_string(), "trunkline migrate"]).await;
 }
 
-/// Records a migration step of a later release, which supports programs from version `oldest` on.
+/// Records a migration step of a later release, which supports programs from version `oldest`.
 async fn of_the_future(sql: &Client, oldest: i32) {
     sql.execute(
         "insert into trunkline.version (version, name, functions, oldest) values (999, 'of the future', 'others', $1)",
@@ -119,8 +119,8 @@ async fn newer_compatible_schema_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");
-    // The functions differ, like those of a later release. A migration must not replace them with
-    // this library's functions.
+    // The functions differ, as in a later release. A migration must not replace them with this
+    // library's functions.
     sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
         .await
         .expect("changed");
@@ -147,7 +147,7 @@ async fn described(sql: &Client, has_body: &str) -> String {
             case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
-    // The path shortens the names. By default it starts with the role's own name.
+    // The search path shortens the names. By default it starts with the role's own name.
     sql.batch_execute("set search_path = trunkline, public").await.expect("set");
     for query in [
         format!(
@@ -227,8 +227,9 @@ async fn installed_functions_are_described_by_their_headers() {
     assert!(described > 140, "{described}");
 }
 
-/// A queue has some forty functions. If a migration locked all functions, a server with default
-/// settings would have enough locks for only a few hundred queues, and this one for only forty.
+/// A queue has about forty functions. If a migration locked all functions, a server with default
+/// settings would have enough locks for only a few hundred queues. This test's server would have
+/// enough for only forty.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_queues_migrate_with_few_locks() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -267,7 +268,7 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
     }
 }
 
-/// Otherwise a terminal would show a notice for each object that a queue lacks.
+/// Otherwise a terminal would show one notice for each object that a queue lacks.
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_altering_and_dropping_a_queue_says_nothing() {
     let url = database().await;

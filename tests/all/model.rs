@@ -1,5 +1,5 @@
-//! Random histories are compared with a simple model in memory. Its order is that of `(due_at,
-//! id)`. The model predicts which due times a step may change, and to what.
+//! Random histories are compared with a simple model in memory, whose order is `(due_at, id)`. The
+//! model predicts which due times a step may change, and to what.
 
 mod state;
 

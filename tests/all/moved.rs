@@ -1,4 +1,4 @@
-//! A queue moves: its clients reach a standby by mistake, or the queue moves to another server by
+//! The clients of a queue connect to a standby by mistake, or the queue moves to another server by
 //! dump, upgrade or logical replication.
 
 mod replica;
@@ -33,7 +33,7 @@ async fn fill(db: &Db) -> Left {
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8").lease(HOUR).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    // The first id remains in use.
+    // The first id stays in use.
     queue.enqueue(Draft::new(4).after(HOUR)).await.expect("enqueued");
     queue.enqueue_many(&[5, 6]).await.expect("enqueued");
     let leased = queue.lease(2).await.expect("leased");
@@ -45,7 +45,7 @@ async fn fill(db: &Db) -> Left {
     Left { leased, highest }
 }
 
-/// Checks that everything on the other server is unchanged and works.
+/// Checks that on the other server everything is unchanged and works.
 async fn goes_on(queue: &Queue<i64>, left: &Left) {
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.due, stats.leased, stats.delayed, stats.dead, stats.archived), (3, 1, 1, 1, 1));
@@ -59,7 +59,7 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
     let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).receive_direct().await });
-    // The consumers of the old server are known to be gone. Otherwise the message would be sent to
+    // The consumers of the old server must count as gone. Otherwise the message would be sent to
     // one of them.
     queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
@@ -108,7 +108,8 @@ async fn pg_dump_goes_on_in_another_server() {
     let (here, there) = (server(), server());
     let db = Db::connect(&here.url()).await.expect("connected");
     let left = fill(&db).await;
-    // A waiting consumer leaves its entry in the list, which is meaningless on another server.
+    // A waiting consumer leaves an entry in the wait list behind, which is meaningless on another
+    // server.
     db.create_queue("idle", &Settings::new("int8")).await.expect("created");
     let waits = db.queue::<i64>("idle").await.expect("opened");
     let waits = tokio::spawn(async move { waits.consumer(trunkline::Wait::Notify).receive_direct().await });
@@ -125,8 +126,8 @@ async fn pg_dump_goes_on_in_another_server() {
     goes_on(&db.queue("q").await.expect("opened"), &left).await;
 }
 
-/// A dump takes its snapshot before its locks. A compaction in between would empty the table for
-/// it.
+/// A dump takes its snapshot before its locks. A compaction in between would make the table look
+/// empty to the dump.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pg_dump: see .ci/versions"]
 async fn pg_dump_between_snapshot_and_locks_prevents_compactions() {

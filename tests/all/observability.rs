@@ -1,5 +1,5 @@
-//! The page on observability: it lists all metrics in the code, the metrics change by the right
-//! amounts, and spans have the documented fields.
+//! Tests the page on observability: it lists all metrics in the code, the metrics change by the
+//! correct amounts, and spans have the documented fields.
 
 mod recorder;
 mod spans;
@@ -47,7 +47,7 @@ async fn the_table_and_the_code_name_the_same_metrics() {
             format!("{} {} {} {}", cells[1], cells[2], cells[3].replace(',', ""), unit)
         })
         .collect();
-    // A queue on several servers has the same metrics for each server, and two more.
+    // A queue on several servers has the same metrics for each server, and two additional ones.
     let shard = trunkline::shards::Set::connect([&crate::shards::shard().await]).await.expect("connected");
     shard.create_queue("metered_shards", &Settings::new("int8")).await.expect("created");
     let _queue = shard.queue::<i64>("metered_shards").await.expect("opened");
@@ -194,7 +194,8 @@ async fn a_worker_tells_what_its_handlers_do() {
     assert_eq!(settled, [95, 10, 5, 0]);
     let handled = ["done", "retried", "dead"].map(|end| recorder.times(NAME, &format!("handle_seconds {end}")));
     assert_eq!(handled, [95, 10, 5]);
-    // Messages that the worker gave back before it started them have no first attempt here.
+    // The metric has no first attempt for messages that the worker gave back before it started
+    // them.
     let first = first.load(Ordering::Relaxed);
     assert_eq!(recorder.times(NAME, "delivery_lag_seconds"), first, "first attempts");
     for name in ["running_handlers", "prefetched_messages", "connected"] {
@@ -229,8 +230,8 @@ async fn prefetched_messages_are_reported_while_they_wait() {
     let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
         let mut gone = gone.clone();
         async move {
-            // The handlers are fast at first, so that the worker leases some messages ahead.
-            // Afterwards every handler blocks.
+            // The handlers are fast at first, so that the worker prefetches some messages. Later
+            // every handler blocks.
             if message.payload >= 300 {
                 gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
             }

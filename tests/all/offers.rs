@@ -1,5 +1,5 @@
-//! Offers of messages to a caller that may be gone. Accepted messages belong to the caller, and all
-//! others return to the queue.
+//! Messages are offered to a caller that may be gone. Accepted messages belong to the caller, and
+//! all other messages return to the queue.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
     fixture::{Place, SOON, counts, dropped_under_way, enqueued, eventually, ids, place},
 };
 
-/// Returns settings under which no lease expires, and a charge would make a dead letter.
+/// Returns settings under which no lease expires, and one counted attempt would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(Duration::from_secs(3600)).max_attempts(1)
 }
@@ -56,7 +56,7 @@ async fn offer_declined_in_accept_if_counts_no_attempt() {
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
         let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7).await };
-        // Messages that stay unread because of a refused payload return like the others.
+        // Messages that stay unread because of an invalid payload return to the queue, too.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
             assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
@@ -143,7 +143,7 @@ async fn messages_for_a_dropped_call_go_back() {
     eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
 }
 
-/// No lease expires here, so a message can come again only if it was given back.
+/// No lease expires here, so a message is delivered again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_dropped_at_any_poll_lose_and_double_nothing() {
     const COUNT: i64 = 2000;

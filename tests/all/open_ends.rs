@@ -1,5 +1,4 @@
-//! A message is ended in a transaction that stays open, while other messages in its row are ended,
-//! too.
+//! A message is ended in a transaction that stays open, while other messages in its row are ended.
 
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
@@ -7,8 +6,8 @@ use trunkline::Settings;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
-/// Ending a neighbour waits until the row is split. It does not wait for later changes to the first
-/// piece.
+/// A call that ends a neighbour waits until the row is split. It does not wait for later changes of
+/// the first piece.
 #[tokio::test(flavor = "multi_thread")]
 async fn open_end_of_a_message_holds_up_no_neighbour() {
     let Place { queue, sql, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
@@ -16,11 +15,11 @@ async fn open_end_of_a_message_holds_up_no_neighbour() {
     let messages = queue.lease(2).await.expect("leased");
     assert_eq!(messages.len(), 2, "{messages:?}");
     let (mut splits, mut ends) = (connect(&url).await, connect(&url).await);
-    // One session is splitting the row …
+    // One session is splitting the row.
     let split = splits.transaction().await.expect("begun");
     let id = &ids[..1];
     split.execute("select trunkline.do_carve_q($1, '{1}', '{1}', true)", &[&id]).await.expect("split");
-    // … and two sessions end a message in it. The first one stays in its transaction.
+    // Two sessions end a message in the row. The first session keeps its transaction open.
     let first = ends.transaction().await.expect("begun");
     let waits = "select count(*) = $1 from pg_stat_activity where state = 'active' and wait_event_type in ('Lock', 'Timeout')
                                  and query like '%do_ack_q%' and datname = current_database() and pid <> pg_backend_pid()";

@@ -1,4 +1,4 @@
-//! A role that runs the library needs CREATE on its database, and no other right.
+//! A role that runs the library needs CREATE on its database, and no further right.
 
 use trunkline::{Db, postgres::Statement};
 
@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn role_with_create_alone_migrates_and_uses_every_verb() {
     let admin = connect(&cluster().url("postgres")).await;
-    // Even the rights that every role has by default are revoked here.
+    // Revokes even the rights that every role has by default.
     for sql in [
         "create role plain login",
         "create database of_plain",
@@ -29,7 +29,7 @@ async fn role_with_create_alone_migrates_and_uses_every_verb() {
     );
     assert_eq!(db.run(&me, ()).await.expect("told"), ("plain".into(), false));
     db.migrate().await.expect("migrated");
-    // The application's own tables, in their own schema.
+    // The application has its own tables, in its own schema.
     db.run(&Statement::<(), ()>::new("create schema app"), ()).await.expect("created");
     run_statements(&db).await;
     for wait in WAITS {

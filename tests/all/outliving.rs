@@ -1,4 +1,4 @@
-//! A handle outlives the runtime in which it was used: it still works in another runtime.
+//! A handle outlives the runtime in which it was used, and still works in another runtime.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Outliving {
         let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1
                                     and datname = current_database())";
         let is_so = || async {
-            // Within a transaction, the statistics of other sessions are cached until the cache is
+            // Within a transaction, the statistics of other sessions stay cached until the cache is
             // cleared.
             self.sql.batch_execute("select pg_stat_clear_snapshot()").await.expect("forgotten");
             self.sql.query_one(waits, &[&format!("%{statement}%")]).await.expect("visible").get(0)
@@ -79,11 +79,11 @@ fn caller_in_another_runtime_is_answered_when_the_writer_ends() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
-    // There are so many payloads that the next caller does not start a second statement.
+    // With this many payloads, the next caller does not start a second statement.
     place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    // After one poll the call has joined. A later poll might meet a connection of a runtime that is
+    // After one poll the call has joined. A later poll might use a connection of a runtime that is
     // just ending.
     let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
     second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });

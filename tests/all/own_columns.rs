@@ -1,4 +1,4 @@
-//! Columns that users add to a queue's table: a message keeps their values wherever it moves.
+//! Users add columns to a queue's table, and a message keeps its values wherever it moves.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Json, Settings};
@@ -118,8 +118,8 @@ async fn a_message_that_cannot_be_read_is_charged_with_them() {
     }
 }
 
-/// The change is also detected by sessions with cached plans, and by a session whose snapshot is
-/// older than the column.
+/// Sessions with cached plans detect the change, too, and so does a session whose snapshot is older
+/// than the column.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -158,7 +158,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     sql.batch_execute("alter table trunkline.queue_q drop tenant").await.expect("dropped");
     both().await;
     assert_eq!(kept().await, (5, 32));
-    // A dead message that has a value for a dropped column comes back without that value.
+    // A dead message that has a value for a dropped column is replayed without that value.
     assert_eq!(queue.replay_all().await.expect("replayed"), 18);
 }
 

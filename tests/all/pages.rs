@@ -1,5 +1,5 @@
-//! Pages that are read without dequeuing: a message that does not decode as `T` does not hide
-//! others, and can be discarded.
+//! Pages are read without dequeuing. A message that does not decode as `T` does not hide other
+//! messages, and can be discarded.
 
 use trunkline::{Json, Queue, Readable, Settings};
 
@@ -70,7 +70,7 @@ async fn a_page_is_read_around_what_is_no_t() {
     all.enqueue(Readable::Yes(Json(5))).await.expect("enqueued");
 }
 
-/// An invalid row is shown as unreadable, whatever the queue's type is, and does not hide the valid
+/// An invalid row is shown as unreadable, for any type of the queue, and does not hide the valid
 /// row behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_no_batch_is_shown() {

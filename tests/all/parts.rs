@@ -1,5 +1,5 @@
-//! The parts of queues: the folders of `sql/queue`. A file is SQL with holes for names and
-//! literals, and a queue has the functions of its parts and no others.
+//! Tests the parts of queues, which are the folders of `sql/queue`. A file is SQL with holes for
+//! names and literals. A queue has the functions of its parts and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use trunkline::{Db, Settings};
 use crate::fixture::{connect, database};
 use crate::house::{files, root};
 
-/// Literals for the holes that are no names.
+/// Literals for the holes that are not names.
 const LITERALS: [(&str, &str); 21] = [
     ("literal", "'dummy'"),
     ("channel", "'trunkline.dummy'"),
@@ -73,7 +73,7 @@ fn filled(text: &str) -> String {
     })
 }
 
-/// Returns queues that have every part between them.
+/// Returns queues that together have every part.
 fn kinds() -> [(&'static str, Settings, &'static [&'static str]); 6] {
     let of = || Settings::new("jsonb");
     [
@@ -90,7 +90,7 @@ fn kinds() -> [(&'static str, Settings, &'static [&'static str]); 6] {
     ]
 }
 
-/// PostgreSQL parses a function's statements when the function is created.
+/// PostgreSQL parses the statements of a function when the function is created.
 #[tokio::test]
 async fn postgres_parses_every_file_with_dummy_names() {
     let url = database().await;
@@ -117,7 +117,7 @@ async fn postgres_parses_every_file_with_dummy_names() {
     }
 }
 
-/// The function `fill` lists names with literals, and each is in use.
+/// The function `fill` lists the names with their literals, and each of them is in use.
 #[tokio::test]
 async fn every_hole_is_a_name_or_a_literal() {
     let all = templates();

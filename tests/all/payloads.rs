@@ -1,4 +1,4 @@
-//! Payloads of every type are unchanged after every way to enqueue and dequeue.
+//! Payloads of every type stay unchanged through every way to enqueue and dequeue.
 
 use std::{error::Error, fmt::Debug, time::Duration};
 
@@ -102,7 +102,7 @@ fn values<T: Clone>(messages: &[Message<T>]) -> Vec<(i64, T)> {
     messages.iter().map(|message| (message.id, message.payload.clone())).collect()
 }
 
-/// Sends the values in every way to enqueue, and reads them in every way to dequeue.
+/// Enqueues the values in every way, and dequeues them in every way.
 async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str, sent: &[T]) {
     let (db, mut sql) = (Db::connect(url).await.expect("connected"), connect(url).await);
     let name = format!("t{}", ty.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())));
@@ -279,7 +279,8 @@ async fn payloads_around_the_batch_bound_keep_order_and_ids() {
     }
 }
 
-/// Values that JSON cannot represent are refused at the enqueue. All others come back unchanged.
+/// Values that JSON cannot represent are refused at the enqueue. All other values come back
+/// unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn json_comes_back_as_it_was_or_is_refused() {
     let db = Db::connect(&database().await).await.expect("connected");

@@ -1,8 +1,8 @@
 //! The plan of every statement is the same for an empty, a full, a never analysed and a bloated
 //! table.
 //!
-//! PostgreSQL prints its plans (`debug_print_plan`), including those inside functions, on any
-//! build: no extension is needed.
+//! PostgreSQL itself prints its plans (`debug_print_plan`), including the plans inside functions.
+//! So the tests need no extension, and work with any build.
 
 mod keys;
 mod list;
@@ -37,7 +37,7 @@ fn read(folder: &str, file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the paths of a folder's files in it, without their extensions.
+/// Returns the paths of the files in a folder, relative to the folder and without extensions.
 fn names(folder: &str) -> BTreeSet<String> {
     let inside = |path: PathBuf| path.strip_prefix(root().join(folder)).expect("in it").with_extension("");
     files(folder, "sql").into_iter().map(|path| inside(path).to_string_lossy().into_owned()).collect()
@@ -50,7 +50,7 @@ fn functions_of(parts: &[&str]) -> BTreeSet<String> {
     names.filter(|name| !apart.contains(name)).map(|name| format!("do_{name}_q")).collect()
 }
 
-/// Returns the functions of the queue that were called.
+/// Returns the queue's functions that were called.
 async fn called_of(sql: &Client, called: &BTreeSet<u32>) -> BTreeSet<String> {
     let functions = "select p.oid, p.proname::text from pg_proc p
                      where p.pronamespace = 'trunkline'::regnamespace and p.proname ~ '^do_.*_q$'";
@@ -88,8 +88,8 @@ async fn oids(sql: &Client, names: &str) -> BTreeMap<u32, String> {
     sql.query(oids, &[&names]).await.expect("listed").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Returns the calls of the list, with their placeholders filled for the current table. Ten rows
-/// have a lease of the first attempt.
+/// Returns the calls of the list, with their placeholders filled for the current table. In this
+/// table, ten rows have a lease of the first attempt.
 async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
     let priorities = "select priorities from trunkline.queue where name = 'q'";
     let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
@@ -148,7 +148,8 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
         if node.is_scan() {
             used.insert(index(node).map_or(&*node.name, |name| &**name));
         }
-        // The comparison covers only the first row of each lane, and there are at most ten lanes.
+        // The comparison covers only the first row of each priority, and there are at most ten
+        // priorities.
         if !is_laned && node.gathers() && node.all().into_iter().any(|node| node.is_scan() && !is_bounded(node)) {
             faults.push(format!("has a {} over the table", node.name));
         }
@@ -176,7 +177,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
             continue; // a queue with limits does not hand messages over
         }
         let caches = ["force_custom_plan", "force_generic_plan"];
-        // Calls that read everything are slow, so one cache mode is enough.
+        // Calls that read everything are slow, so one cache mode is enough for them.
         for cache in &caches[..if matches!(way, Way::All(_)) { 1 } else { 2 }] {
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
             wrong.extend(
@@ -199,8 +200,8 @@ async fn queue(url: &str, sql: &Client, settings: Settings) {
     }
 }
 
-/// Fills a backlog, ten leased rows (one of them with three messages), dead letters, an archive,
-/// other waiting consumers and other queues' floors.
+/// Fills a backlog, ten leased rows (one of them with three messages), dead letters and an archive.
+/// Also adds other waiting consumers and other queues' floors.
 async fn fill(sql: &Client, rows: i32) {
     let fill = format!(
         "select setval('trunkline.id_q', 1024 * {rows}::bigint);

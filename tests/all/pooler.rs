@@ -1,5 +1,5 @@
-//! Behind a pooler that gives every transaction another server connection, everything works except
-//! notifications.
+//! Behind a pooler that assigns a different server connection to each transaction, everything
+//! except notifications works.
 
 mod pgbouncer;
 
@@ -86,8 +86,8 @@ async fn callers_use_everything(url: &str) {
     }));
     let servers = timeout(2 * SOON, servers).await.expect("in time");
     let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
-    // The pooler may have used only one server. While a transaction holds that server, prepared
-    // statements go to the other one.
+    // The pooler may have used only one server connection. While a transaction holds it, prepared
+    // statements use the other one.
     let held = db.begin().await.expect("begun");
     let (holder,): (i32,) = held.run(&PID, ()).await.expect("told");
     let (other,): (i32,) = db.run(&PID, ()).await.expect("told");
@@ -98,8 +98,8 @@ async fn callers_use_everything(url: &str) {
     assert_eq!(servers.len(), SERVERS, "statements went to all servers");
 }
 
-/// Enqueues individually and in bulk. Takes, leases and acknowledges, also exactly once, with all
-/// three ways to wait at the same time.
+/// Enqueues individually and in bulk. Takes, leases and acknowledges, also with exactly-once work,
+/// with all three ways to wait at the same time.
 async fn consumers_use_everything(url: &str) {
     const COUNT: i64 = 300;
     let db = Db::connect(url).await.expect("connected");
@@ -107,8 +107,8 @@ async fn consumers_use_everything(url: &str) {
     let mut running = JoinSet::new();
     for (nr, wait) in [Wait::poll(), Wait::Notify, Wait::Adaptive].into_iter().enumerate() {
         for once in [false, true] {
-            // Exactly-once work holds one server and needs another. If there were as many such
-            // consumers as servers, they would block each other without an end.
+            // Exactly-once work holds one server connection and needs another. If there were as
+            // many such consumers as server connections, they would block each other forever.
             let once = once && nr == 1;
             let name = format!("q{nr}{once}");
             let same = db.create_queue(&name, &Settings::new("int8").max_batch(8)).await;
@@ -172,7 +172,7 @@ async fn statements_and_transactions_go_through_a_pooler() {
     let url = database().await;
     let through = format!("{} prepared_statements=off", pgbouncer.before(&url));
     callers_use_everything(&through).await;
-    // Other users find the server connections unchanged.
+    // Other users find the server connections in their original state.
     let db = Db::connect(&through).await.expect("connected");
     let settings = Statement::<(), (String, String, i64)>::new(
         "select current_setting('jit'), current_setting('default_transaction_isolation'),
@@ -199,7 +199,7 @@ async fn pooler_that_follows_prepared_statements_needs_no_settings() {
     consumers_use_everything(&pgbouncer.before(&database().await)).await;
 }
 
-/// Runs on one thread, so that the test's subscriber receives the warnings.
+/// The test runs on one thread, so that its subscriber receives the warnings.
 #[tokio::test]
 #[ignore = "needs pgbouncer: see .ci/pgbouncer"]
 async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
@@ -218,8 +218,8 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         let mut consumer = queue.consumer(wait);
         let consuming =
             tokio::spawn(async move { while found.send(consumer.take(1).await.expect("taken")[0].payload).is_ok() {} });
-        // Other sessions enqueue without any notification: before the library has detected that
-        // none arrive, and afterwards.
+        // Other sessions enqueue without any notification. One message is enqueued before the
+        // library has detected that none arrive, and one afterwards.
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");
             assert_eq!(timeout(SOON, finds.recv()).await.expect("it polls"), Some(payload));

@@ -1,5 +1,5 @@
-//! Priorities add to a message's age: which messages overtake, by how much, and in which order
-//! within a priority. A message keeps its priority.
+//! Priorities add to a message's age. The tests check which messages overtake, by how much, and in
+//! which order within a priority. A message keeps its priority.
 
 mod order;
 
@@ -51,12 +51,12 @@ async fn higher_priority_overtakes_only_within_its_aging() {
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");
     }
-    // The lowest priority is 50 s older than the next one. The highest has just arrived.
+    // The lowest priority is 50 s older than the next. The highest priority has just arrived.
     older(&sql, 0, 50.0).await;
     let queue = reopened(&url).await;
     assert_eq!(payloads(&queue.take(1).await.expect("taken")), [3]);
-    // 130 s are more than two steps of aging. So the lowest priority comes first, however
-    // many other messages there are.
+    // 130 s are more than two steps of aging. So the lowest priority comes first, regardless of the
+    // number of other messages.
     older(&sql, 0, 80.0).await;
     let queue = reopened(&url).await;
     queue.enqueue_many(&(100..200).map(|payload| of(payload, 2)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -69,8 +69,8 @@ async fn priority_keeps_its_order_and_strict_queues_let_lower_wait() {
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
     assert_eq!(ids.len(), 3000);
-    // Messages of the same priority share rows, wherever they were in the list. Ids are returned in
-    // the caller's order.
+    // Messages of the same priority share rows, regardless of their positions in the list. Ids are
+    // returned in the caller's order.
     assert_eq!(queue.stats().await.expect("counted").rows, 4);
     for (payload, id) in (0..).zip(&ids).step_by(997) {
         assert_eq!(queue.find(*id).await.expect("looked for").expect("there").payload, payload);
@@ -132,7 +132,7 @@ async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_verbs_know_priorities() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    // The same in transactions, pipelined, and in SQL.
+    // The same holds in transactions, with pipelining, and in SQL.
     let transaction = db.begin().await.expect("begun");
     let ids = queue.enqueue_many_in(&transaction, [of(1, 1), of(2, 3), of(3, 1)]).await.expect("enqueued").ids();
     let sent = queue.send_enqueue(&transaction, of(4, 2)).await.expect("sent");
@@ -169,7 +169,7 @@ async fn all_verbs_know_priorities() {
     assert_eq!((description.priorities, description.aging), (4, MINUTE));
 }
 
-/// This is true in every way to look at a message.
+/// Every call that shows a message shows its priority.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_tells_its_priority() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
@@ -242,14 +242,14 @@ async fn backlog_of_one_priority_holds_no_floor_of_another() {
     let fresh = library_cost_of(&db, &queue, &url, &sql, "3").await;
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
-    // The highest lane has many dead rows, which no vacuum can remove.
+    // The highest priority has many dead rows, which no vacuum can remove.
     for _ in 0..20 {
         let drafts: Vec<Draft<i64>> = (0..500).map(|payload| of(payload, 3)).collect();
         queue.enqueue_many(&drafts).await.expect("enqueued");
         assert_eq!(queue.take(500).await.expect("taken").len(), 500);
     }
-    // Looks take at most a hundredth of the time. So after a slow look on a busy machine, the next
-    // one comes late.
+    // Probes take at most a hundredth of the time. So after a slow probe on a busy machine, the
+    // next probe is late.
     within(Duration::from_secs(90), "the floor of that lane has followed", async || {
         library_cost_of(&db, &queue, &url, &sql, "3").await < 3.0 * fresh + 20.0
     })
@@ -295,7 +295,7 @@ async fn unknown_priority_is_refused_and_harms_no_other_caller() {
     assert_eq!(db.describe_queue("q").await.expect("described").aging, MINUTE * 2);
 }
 
-/// One statement leases the due messages that it can lease. It does not wait for locked rows.
+/// One statement leases all due messages that it can lease. It does not wait for locked rows.
 /// Messages that must be isolated are returned alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
@@ -312,7 +312,7 @@ async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
     assert_eq!(payloads(&rest), [2]);
     queue.ack(&leased[..2]).await.expect("held");
     queue.retry(&rest, Duration::ZERO, "no").await.expect("held");
-    // One message came back with its error. The holder of another message vanished.
+    // One message was given back with an error. The holder of another message vanished.
     run_out(&sql).await;
     let one_by_one = "select payload[1], ran_out from trunkline.do_lease_q(10, rows => 10, apart => true)";
     for (payload, ran_out) in [(2, false), (0, true)] {

@@ -1,5 +1,5 @@
-//! `docs/sql.md` is the reference of the SQL functions. The test generates it from the comments of
-//! `sql/functions` and the errors in their bodies, and runs its examples.
+//! Tests `docs/sql.md`, the reference of the SQL functions. It is generated from the comments of
+//! `sql/functions` and the errors in their bodies. Its examples are executed.
 
 mod errors;
 mod function;
@@ -78,7 +78,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Rights", &["grant_rights", "revoke_rights"]),
     ("Test", &["shift"]),
 ];
-/// Internal functions, which come last and may change with every version.
+/// Internal functions, which come last. They may change with every version.
 const INTERNAL: &[&str] = &[
     "announced",
     "enqueue_one",
@@ -172,7 +172,7 @@ fn reference(functions: &[Function]) -> String {
             let told = |of: fn(&Function) -> &str, between: &str| {
                 overloads.iter().map(|function| of(function)).collect::<Vec<_>>().join(between)
             };
-            // Not marked as SQL, because only the examples can be executed.
+            // These are not marked as SQL, because only the examples can be executed.
             let signatures = told(|function| &function.signature, "\n");
             let comments = told(|function| &function.comment, "\n\n");
             let examples = told(|function| &function.example, "\n");

@@ -1,5 +1,5 @@
-//! An error from a user's trigger, with any code, affects only its own message, both at the enqueue
-//! and at the end of a lease.
+//! A user's trigger may raise an error with any code. The error affects only its own message, both
+//! at the enqueue and at the end of a lease.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -10,7 +10,7 @@ use trunkline::{Draft, Error, Failure, Message, RetryPolicy, Settings, Unique, W
 
 use crate::fixture::{Place, Runs, SOON, connect, database, enqueued, eventually, place};
 
-/// User-defined codes, codes of the server, and an unknown one.
+/// User-defined codes, codes of the server, and an unknown code.
 const CODES: [&str; 9] = ["P0001", "UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "40001"];
 
 /// Creates a trigger that raises `code` for a row with the payload 13.
@@ -158,7 +158,7 @@ async fn unencodable_reason_is_stored_in_ascii() {
     }
 }
 
-/// Users' functions run under Trunkline's `search_path`, and the error explains this.
+/// Users' functions run under Trunkline's `search_path`, and the error message explains this.
 #[tokio::test(flavor = "multi_thread")]
 async fn trigger_naming_a_table_without_its_schema_is_explained() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;

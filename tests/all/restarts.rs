@@ -1,5 +1,5 @@
-//! Fifty callers, and a server that stops repeatedly: no call waits without an end, and every
-//! answer is true.
+//! Fifty callers use a server that stops repeatedly: no call waits forever, and every answer is
+//! true.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{SOON, eventually};
 
-/// The patience is longer than a call waits for a database that has gone away.
+/// The time limit of a call. It is longer than a call waits for a database that has gone away.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static INSERT: Statement<(i64,), u64> = Statement::new("insert into t values ($1)");

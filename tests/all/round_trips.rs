@@ -1,4 +1,5 @@
-//! Everything that is sent before the first await costs a single round trip, whatever its amount.
+//! Everything that is sent before the first await takes a single round trip, regardless of the
+//! amount.
 
 pub mod distance;
 
@@ -29,8 +30,8 @@ async fn far_away() -> (Distance, Db, Queue<i64>) {
     (distance, db, queue)
 }
 
-/// Runs twice without delay, so that connections are open and statements prepared. Then counts the
-/// minimum of five attempts, because background work can only add turns.
+/// Runs twice without delay, so that connections are open and statements are prepared. Then takes
+/// the minimum of five attempts, because background work can only add round trips.
 async fn one_round_trip<S>(what: &str, distance: &Distance, before: impl AsyncFn() -> S, act: impl AsyncFn(S)) {
     for _ in 0..2 {
         act(before().await).await;
@@ -124,7 +125,7 @@ async fn a_transaction_and_its_commit_are_one_round_trip() {
         transaction.commit().await.expect("committed");
     })
     .await;
-    // This is more than the buffer holds before it is sent, so it leaves in several groups.
+    // This is more than the send buffer holds, so it leaves in several groups.
     let word = "word".repeat(1000);
     one_round_trip("100 large statements and a commit", &distance, nothing, async |()| {
         let transaction = db.begin().await.expect("begun");
@@ -165,8 +166,8 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
     .await;
 }
 
-/// Runs on one thread, so that all callers have joined before the writer looks. The gathered
-/// messages fill eight rows. The ends of their leases are gathered in the same way.
+/// The test runs on one thread, so that all callers have joined before the writer starts. The
+/// gathered messages fill eight rows. The ends of their leases are gathered in the same way.
 #[tokio::test]
 async fn messages_that_gathered_in_several_rows_are_one_round_trip() {
     let (distance, _db, queue) = far_away().await;

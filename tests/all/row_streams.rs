@@ -1,4 +1,4 @@
-//! Rows of a large answer are read as they arrive, in bounded memory.
+//! The rows of a large answer are read as they arrive, in bounded memory.
 
 mod counted;
 
@@ -40,7 +40,7 @@ async fn to_the_end(stream: &mut RowStream<Row>) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_reader_keeps_few_rows_in_memory() {
     const ROWS: usize = 1_000_000;
-    // A stream that is not read, plus what the sockets between hold.
+    // The size of a stream that is not read, plus the buffers of the sockets.
     const MOST: usize = 32 << 20;
     let counted = Counted::open().await;
     let url = through(&database().await, &format!("host=127.0.0.1 port={} sslmode=disable", counted.port));
@@ -67,7 +67,7 @@ async fn slow_reader_keeps_few_rows_in_memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn row_arrives_while_the_server_makes_the_next() {
     let (_db, transaction) = begun().await;
-    // The server sends a row once 8 KiB are full.
+    // The server sends its rows whenever it has 8 KiB.
     let slow = "select n, repeat('x', 9000), pg_sleep(case when n = 3 then 3600 else 0 end)::text from generate_series(1, 3) n";
     let slow = Statement::<(), Vec<(i32, String, String)>>::new(slow);
     let mut stream = transaction.stream(&slow, (), 1).await.expect("sent");
@@ -159,7 +159,7 @@ async fn error_follows_the_rows_before_it() {
     assert!(stream.next().await.is_err(), "the error stays");
     let error = transaction.commit().await.expect_err("the transaction has failed");
     assert_eq!(error.sqlstate(), Some(&SqlState::DIVISION_BY_ZERO));
-    // The error of a stream that was not read is the error of the commit.
+    // The error of an unread stream becomes the error of the commit.
     let transaction = db.begin().await.expect("begun");
     drop(transaction.stream(&by_zero, (200_000,), 7).await.expect("sent"));
     let error = transaction.run(&NUMBER, (1,)).await.err();

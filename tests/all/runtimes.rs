@@ -1,5 +1,5 @@
-//! A handle outlives its runtime: whatever the first runtime was doing when it ended, the next one
-//! continues.
+//! A handle outlives its runtime. Whatever the first runtime was doing when it ended, the next
+//! runtime continues.
 
 use std::{
     future::Future,
@@ -22,8 +22,8 @@ use crate::fixture::{SOON, connect, database, eventually};
 static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
 static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");
 
-/// This is less than the poll interval of a listening consumer, so only a notification is that
-/// fast.
+/// A time limit below the poll interval of a listening consumer, so only a notification is fast
+/// enough.
 const RUNG: Duration = Duration::from_secs(10);
 
 fn runtime() -> Runtime {
@@ -72,8 +72,8 @@ fn other_processes_are_notified_though_the_notifying_runtime_ended() {
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The notifying task pauses for a few milliseconds, and its runtime ends during the pause. The
-    // next message's notification covers the missed one.
+    // The notifying task pauses for a few milliseconds, and its runtime ends during that pause. The
+    // notification of the next message makes up for the lost notification.
     let mut last = first;
     for round in 1..6 {
         let next = runtime();
@@ -106,7 +106,7 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     let (consumer, payload) = in_time(&first, waiter).expect("no panic");
     assert_eq!(payload, 1);
     drop(first);
-    // The same consumer continues, and so does another one of the same handle. Both receive
+    // The same consumer continues, and so does another consumer of the same handle. Both receive
     // notifications, so neither depends on polling.
     let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
     in_time(&second, listening(&url, 1));
@@ -117,7 +117,7 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     }
 }
 
-/// Consumers of one queue share statements, which are sent by one of their runtimes.
+/// Consumers of one queue share statements. One of their runtimes sends each statement.
 #[test]
 fn consumers_ask_again_though_their_statements_runtime_ended() {
     let (sender, second) = (runtime(), runtime());
@@ -134,8 +134,8 @@ fn consumers_ask_again_though_their_statements_runtime_ended() {
     in_time(&second, holder.batch_execute(lock)).expect("locked");
     let alone = lease(&sender, &queue, &Arc::default());
     in_time(&second, eventually("its statement waits", || async { statements("Lock").await == 1 }));
-    // Another lock waits behind that statement. It blocks the next statement, which serves these
-    // two consumers.
+    // Another lock waits behind that statement. This lock blocks the next statement, which serves
+    // these two consumers.
     let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
     let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
                                   and relation = 'trunkline.queue_q'::regclass)";
@@ -197,8 +197,7 @@ fn statements_go_on_though_their_connections_runtime_ended() {
 #[test]
 fn a_connection_whose_driver_never_ran_is_seen_as_broken() {
     let url = in_time(&runtime(), database());
-    // Nothing needs to be set up, so connecting never waits for the driver before the runtime is
-    // gone.
+    // No setup is needed, so connecting never waits for the driver before the runtime has ended.
     let first = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let db = first.block_on(Db::connect(&format!("{url} prepared_statements=off"))).expect("connected");
     drop(first);

@@ -1,5 +1,5 @@
-//! Schedules: declared, listed and changed; each tick happens once across many processes; missed
-//! ticks; errors.
+//! Tests schedules: they are declared, listed and changed, each tick happens once across many
+//! processes, and missed ticks and errors are handled.
 
 mod bad_input;
 mod failing;
@@ -41,7 +41,7 @@ async fn one(db: &Db, name: &str) -> Scheduled {
     all.into_iter().find(|schedule| schedule.name == name).expect("it is there")
 }
 
-/// Moves the schedule's next tick, as if no process had made ticks since `when`.
+/// Sets the schedule's next tick as if no process had made ticks since `when`.
 pub async fn not_since(sql: &Client, name: &str, when: &str) {
     let moved = format!("update trunkline.schedule set next_at = {when}, placed = true where name = '{name}'");
     assert_eq!(sql.execute(&moved, &[]).await.expect("moved"), 1);
@@ -120,7 +120,7 @@ async fn messages_of_a_schedule_have_its_priority() {
     runs.stop().await;
     let payloads: Vec<i64> = queue.take(10).await.expect("taken").iter().map(|message| message.payload).collect();
     assert_eq!(payloads, [3, 0], "the highest first");
-    // The priority changes like the other settings, and the times stay the same.
+    // The priority changes like the other settings, while the times stay the same.
     let mut expected = one(&db, "high").await;
     expected.priority = 1;
     let change = "select trunkline.set_schedule('high', 'q', '0 0 1 1 *', '3', priority => 1)";
@@ -160,7 +160,8 @@ async fn messages_of_a_schedule_have_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // The schedule is hourly, and its minute was ten minutes ago, so the last tick is missed, too.
+    // The schedule is hourly, for the minute of ten minutes ago. So the most recent tick is missed,
+    // too.
     let expression: String = sql
         .query_one(
             "select format('%s * * * *', extract(minute from now() at time zone 'UTC' - interval '10 min'))",
@@ -250,7 +251,7 @@ async fn worker_makes_ticks_after_shifted_time_beside_its_work() {
     })
     .await;
     sql.batch_execute("select trunkline.shift('q', '366 days')").await.expect("a year passes");
-    // The process looks again when it changes a schedule, or after half a minute.
+    // The process probes again when it changes a schedule, or after half a minute.
     queue.schedule(&Schedule::new("other", YEARLY), &6).await.expect("set");
     assert_eq!(timeout(SOON, handled.recv()).await.expect("in time"), Some(5));
     assert_eq!(worker.stop().await.done, 1);

@@ -1,4 +1,4 @@
-//! Two applications use one database, each with its own schema, until both schemas are dropped.
+//! Two applications use one database. Each has its own schema until both schemas are dropped.
 
 use std::time::Duration;
 

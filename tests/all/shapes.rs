@@ -1,4 +1,4 @@
-//! Users change tables and functions: a result of an unexpected shape is an error, not a panic.
+//! Users change tables and functions. A result with an unexpected shape is an error, not a panic.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
     assert!(taken.len() == 3005 && taken.iter().all(|message| message.payload == payload));
 }
 
-/// The reported error is the one that caused the transaction to fail, not the message that it has
-/// failed.
+/// The reported error is the one that made the transaction fail. It is not the later message that
+/// the transaction has failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfitting_type_in_a_transaction_is_reported_as_such() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

@@ -1,5 +1,5 @@
-//! A queue on several servers. Most tests use three databases of one server; some use three
-//! servers, one of which goes away.
+//! Tests a queue on several servers. Most tests use three databases of one server; some use three
+//! servers, one of which becomes unavailable.
 
 mod away;
 mod consumed;
@@ -16,7 +16,7 @@ use trunkline::{Draft, Metadata, Settings, shards};
 
 use crate::fixture::{Ids, connect, database, superuser};
 
-/// Three databases, each a shard, with the queue `q` of numbers.
+/// Three databases, each of which is a shard with the queue `q` of numbers.
 pub struct Three {
     pub urls: Vec<String>,
     pub shards: shards::Set,
@@ -31,8 +31,8 @@ pub async fn three(settings: Settings) -> Three {
     Three { urls, shards, queue }
 }
 
-/// Creates a database with a shard number of its own, because the tests' databases are copies of
-/// one template.
+/// Creates a database with its own shard number. This is necessary because the tests' databases are
+/// copies of one template.
 pub async fn shard() -> String {
     let url = database().await;
     let renew = "update trunkline.stripe set number = default";

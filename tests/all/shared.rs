@@ -1,5 +1,5 @@
 //! Concurrent takes and leases of a queue share statements. Each call receives as many messages as
-//! it asked for, in order, and gives back only its own.
+//! it requested, in order, and gives back only its own messages.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ async fn until_one_waits(sql: &Client) {
     .await;
 }
 
-/// Starts a call for each number of messages in `asks`. The first call is sent, and the others wait
-/// for it.
+/// Starts one call for each number of messages in `asks`. The first call is sent, and the other
+/// calls wait for it.
 async fn leases(queue: &Queue<i64>, sql: &Client, asks: &[usize]) -> Vec<tokio::task::JoinHandle<Vec<i64>>> {
     let mut calls = Vec::new();
     for n in asks.iter().copied() {

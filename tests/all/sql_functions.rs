@@ -1,4 +1,4 @@
-//! The verbs in SQL through a plain connection, as clients in other languages call them.
+//! Tests the verbs in SQL through a plain connection, as clients in other languages call them.
 
 mod floor;
 
@@ -102,7 +102,7 @@ async fn a_hundred_acknowledged_together_cost_what_one_does() {
     assert!(after - before <= 20, "{} rows were written for a hundred messages of one batch", after - before);
     assert_eq!(texts(&sql, "select due, leased from trunkline.stats('q')").await, ["(100,0)"]);
 
-    // The function disables JIT, so the session compiles nothing in it.
+    // The function disables JIT, so that the session does not compile its queries.
     let setting = "select proconfig::text from pg_proc where oid = 'trunkline.settle'::regproc";
     assert_eq!(texts(&sql, setting).await, ["(\"{\"\"search_path=pg_catalog, pg_temp\"\",jit=off}\")"]);
 }

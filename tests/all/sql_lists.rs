@@ -1,4 +1,4 @@
-//! Lists in SQL as drivers pass them: typed, untyped, and empty.
+//! Tests lists in SQL as drivers pass them: typed, untyped, and empty.
 
 use tokio_postgres::Client;
 

@@ -1,4 +1,4 @@
-//! The SQL functions that show messages.
+//! Tests the SQL functions that show messages.
 
 use crate::fixture::{connect, database};
 

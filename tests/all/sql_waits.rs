@@ -1,5 +1,5 @@
-//! `take` and `lease` in SQL with a wait: they return a message, end in time, and block no other
-//! session in the meantime.
+//! Tests `take` and `lease` in SQL with a wait. They return a message, end in time, and block no
+//! other session in the meantime.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Starts the call, and returns once the call sleeps between two looks.
+    /// Starts the call, and returns once the call sleeps between two probes.
     async fn begin(url: &str, sql: &Client, call: &'static str) -> Self {
         let session = connect(url).await;
         let pid = session.query_one("select pg_backend_pid()", &[]).await.expect("known").get(0);
@@ -76,7 +76,7 @@ async fn a_wait_that_ends_returns_no_rows_in_its_time() {
     }
     let at_once = sql.query("select * from trunkline.take('q', 0, wait => '1 minute')", &[]);
     assert!(timeout(SOON, at_once).await.expect("a take of nothing does not wait").expect("called").is_empty());
-    // If a message already exists, there is no wait, and a wait of zero ends at once.
+    // If a message already exists, there is no wait. A wait of zero ends immediately.
     sql.batch_execute("select trunkline.enqueue_many('q', array[1, 2]::int8[])").await.expect("enqueued");
     for call in ["take('q', wait => '1 minute')", "take('q', wait => '0')", "lease('q', wait => '0 s')"] {
         let rows = timeout(SOON, sql.query(&format!("select * from trunkline.{call}"), &[])).await.expect("at once");
@@ -115,8 +115,8 @@ async fn waiting_call_holds_no_lock_and_no_transaction_id() {
     let Place { url, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for call in LONG {
         let waiting = Waiting::begin(&url, &sql, call).await;
-        // This runs between two looks. If the call held a lock, it would block this statement until
-        // the wait ends.
+        // This statement runs between two probes. If the call held a lock, the statement would be
+        // blocked until the end of the wait.
         sql.batch_execute("set lock_timeout = '15 s'; alter table trunkline.queue_q add note text").await.expect(call);
         assert!(waiting.is(&sql, "backend_xid is null").await, "it would hold up every floor");
         sql.batch_execute("alter table trunkline.queue_q drop note; select trunkline.enqueue('q', 7::int8)")
@@ -142,7 +142,7 @@ async fn a_call_that_waits_can_be_cancelled() {
     }
 }
 
-/// A call returns if its look has to write, so that other sessions see the change at once.
+/// A call returns if its probe has to write, so that other sessions see the change immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_had_to_bury_something_waits_no_longer() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
@@ -156,8 +156,8 @@ async fn a_call_that_had_to_bury_something_waits_no_longer() {
     }
 }
 
-/// During a pause or at a limit, nothing can be leased. The call waits for the end of that state as
-/// for a message, and holds nothing in the meantime.
+/// During a pause or at a limit, no message can be leased. The call waits for the end of that state
+/// as it waits for a message, and holds no locks in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_call_goes_on_after_a_pause_or_limit_ends() {
     let holding = [
@@ -180,9 +180,9 @@ async fn waiting_call_goes_on_after_a_pause_or_limit_ends() {
             eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
                 .await;
             eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
-            // Checked in one query, because the call may look between two queries. With a
-            // transaction id it would hold up every floor. It has only the lock of every statement,
-            // on its own virtual transaction id.
+            // The check is one query, because the call may probe between two queries. With a
+            // transaction id it would hold up every floor. Its only lock is on its own virtual
+            // transaction id, which every statement has.
             let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
                 select from pg_locks l where l.pid = pg_stat_activity.pid and l.locktype <> 'virtualxid')";
             eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;
@@ -215,7 +215,7 @@ async fn waiting_calls_under_a_limit_do_not_end_each_other() {
 }
 
 /// The session stores its floor in a setting. The floor rises while the call waits, although each
-/// look is rolled back.
+/// probe is rolled back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_floor_of_a_session_rises_while_it_waits() {
     let Place { sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

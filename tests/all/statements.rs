@@ -1,4 +1,4 @@
-//! A user's own statements, each in its own transaction.
+//! Tests users' own statements, each in its own transaction.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -42,7 +42,7 @@ async fn an_answer_is_what_its_type_says() {
     assert_eq!(db.run(&Statement::<(), u64>::new("delete from t where n > 1"), ()).await.expect("deleted"), 2);
 }
 
-/// A user's type whose name the library does not have.
+/// A user-defined type, which the library does not know.
 #[derive(Debug, Clone, PartialEq, ToSql, FromSql)]
 #[postgres(name = "mood", rename_all = "snake_case")]
 enum Mood {
@@ -88,8 +88,8 @@ async fn every_value_comes_back_as_it_went() {
     let came = db.run(&echo, sent).await.expect("echoed");
     assert_eq!((came.0, came.1, came.2, came.3.as_slice()), (i64::MIN, 1.5, true, &b"\0\xff"[..]));
     assert_eq!((came.4.0, came.5, came.6), (json, time, texts));
-    // This is for more parameters than a tuple can have, or for a number that is known only at run
-    // time.
+    // A list of parameters is needed for more parameters than a tuple can have, or for a number
+    // that is known only at run time.
     let many: Vec<i32> = (0..12).collect();
     let params: Vec<&(dyn ToSql + Sync)> = many.iter().map(|n| n as _).collect();
     let list = (1..=12).map(|n| format!("${n}::int4")).collect::<Vec<_>>().join("+");
@@ -157,7 +157,7 @@ async fn early_answers_of_run_many_count_only_if_all_succeed() {
     assert!(unread.contains("more than were read"), "{unread}");
     let refused = db.run_many(&half, long(0)).await.expect_err("by zero");
     assert_eq!((refused.failed_statement(), refused.sqlstate()), (Some(299), Some(&SqlState::DIVISION_BY_ZERO)));
-    // The table has changed, so the call runs a second time, and reads from the first answer again.
+    // The table has changed. So the call runs a second time, and reads from the first answer again.
     let all = Statement::<(i32,), Vec<(i32, Option<String>)>>::new("select * from t where n > $1");
     db.run(&INSERT, (1, &"x".repeat(40_000))).await.expect("inserted");
     assert_eq!(db.run_many(&all, [(0,), (0,)]).await.expect("read").len(), 2);
@@ -285,7 +285,7 @@ async fn answer_beyond_its_size_or_time_limit_is_given_up() {
     assert_eq!(db.run(&COUNT, ()).await.expect("others go on").0, 5000, "it took effect");
     let refused = db.run(&KEPT, ()).await.expect_err("they are there");
     assert_eq!(refused.sqlstate(), Some(&SqlState::UNIQUE_VIOLATION));
-    // Larger answers, which arrive in several parts.
+    // These answers are larger, and arrive in several parts.
     let transaction = db.begin().await.expect("begun");
     let all = Statement::<(), Vec<(i32, String)>>::new("select n, word from t");
     let mut stream = transaction.stream(&all, (), 100).await.expect("sent");

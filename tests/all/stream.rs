@@ -1,4 +1,4 @@
-//! A consumer as a stream: a prefetched message belongs to no caller until it is returned.
+//! Tests a consumer as a stream: a prefetched message belongs to no caller until it is returned.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns settings under which no lease expires, and a charge would make a dead letter.
+/// Returns settings under which no lease expires, and one counted attempt would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(HOUR).max_attempts(1)
 }

@@ -1,4 +1,5 @@
-//! The test helpers for users: a clock that can be moved, and assertions on enqueued messages.
+//! Tests the test helpers for users: a clock that can be moved, and assertions about enqueued
+//! messages.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,7 +1,7 @@
-//! Connections are encrypted if the connection string asks for it; `sslmode` has the same meaning
+//! Connections are encrypted if the connection string requests it; `sslmode` has the same meaning
 //! as in libpq.
 //!
-//! The private cluster listens only on a socket, where PostgreSQL supports no TLS. So a proxy
+//! The private cluster listens only on a socket, where PostgreSQL does not support TLS. So a proxy
 //! provides TLS here.
 
 use std::{path::PathBuf, sync::Arc};
@@ -112,7 +112,7 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     let words = through(&url, &format!("host=localhost port={}", proxy.port));
     let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
     let db = db.expect("connected");
-    // The text is larger than a TLS record, and many are sent at once.
+    // The text is larger than a TLS record, and many such texts are sent at once.
     let word = "secret".repeat(20_000);
     let answers = join_all((0..50).map(|n| db.run(&ECHO, (n, &word)))).await;
     for (n, answer) in answers.into_iter().enumerate() {
@@ -124,8 +124,8 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     transaction.commit().await.expect("committed");
 }
 
-/// Returns a certificate as in PostgreSQL's manual: an authority's own certificate, with a common
-/// name and no other name.
+/// Returns a certificate as in PostgreSQL's manual: it is self-signed, and has a common name but no
+/// other name.
 fn of_the_manual() -> rcgen::CertificateParams {
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name = rcgen::DistinguishedName::new();

@@ -1,4 +1,4 @@
-//! Work in a transaction runs again if the server ends the transaction because of others.
+//! Work in a transaction runs again if the server ends the transaction because of other sessions.
 
 use std::sync::{
     Arc,
@@ -53,7 +53,7 @@ async fn all(db: &Db) -> Vec<i64> {
     db.run(&ALL, ()).await.expect("read").into_iter().map(|(n,)| n).collect()
 }
 
-/// Counts attempts, and lets the first attempts of two tasks meet.
+/// Counts attempts, and makes the first attempts of two tasks meet.
 struct Meeting {
     attempts: AtomicU32,
     barrier: Barrier,
@@ -64,7 +64,7 @@ impl Meeting {
         Arc::new(Self { attempts: AtomicU32::new(0), barrier: Barrier::new(2) })
     }
 
-    /// Waits for the other task in the first two attempts, which are those of the two tasks.
+    /// Waits for the other task in the first two attempts. Each task makes one of them.
     async fn meet(&self) {
         if self.attempts.fetch_add(1, Ordering::Relaxed) < 2 {
             self.barrier.wait().await;
@@ -160,7 +160,8 @@ async fn work_that_always_fails_runs_ten_times() {
     assert_eq!(error.sqlstate(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
     let failed = db.transact("", |transaction| async move {
         let attempt = attempts.fetch_add(1, Ordering::Relaxed) + 1;
-        // The own error hides that of the database. The last one is returned.
+        // The caller's own error hides the database's error. The call returns the error of the last
+        // attempt.
         transaction.run(&CONFLICT, ()).await.map_err(|_| Refused::Full(attempt))
     });
     assert!(matches!(failed.await, Err(Refused::Full(20))));

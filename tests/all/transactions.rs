@@ -1,4 +1,4 @@
-//! Transactions that send statements before they wait.
+//! Tests transactions that send several statements before they wait for an answer.
 
 use std::time::Duration;
 
@@ -194,8 +194,8 @@ async fn connections_of_ended_transactions_are_used_again() {
     }
     pids.dedup();
     assert_eq!(pids.len(), 1, "{pids:?}");
-    // If a connection is busy when its transaction is dropped, the connection is abandoned, so that
-    // no other caller waits for it.
+    // If a connection is busy when its transaction is dropped, the connection is abandoned. So no
+    // other caller waits for it.
     let transaction = db.begin().await.expect("begun");
     let slow = Nothing::new("select pg_sleep(60)");
     let mut sleeping = Box::pin(transaction.run(&slow, ()));

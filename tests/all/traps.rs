@@ -66,8 +66,8 @@ fn client_statements_leave_no_name_to_the_search_path() {
     assert!(wrong.is_empty(), "say pg_catalog. and operator(pg_catalog.…):\n{}", wrong.join("\n"));
 }
 
-/// The console's statements over the catalog have dozens of unqualified operators each. They run in
-/// a path with only the catalog.
+/// The console's statements on the catalog have dozens of unqualified operators each. They run with
+/// a path that contains only the catalog.
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
     for bounds in ["alone", "within"] {
@@ -88,8 +88,8 @@ fn the_console_asks_in_the_catalog_alone() {
     }
 }
 
-/// Puts copies of the whole catalog in front of it. Each name that is found through the path raises
-/// an error.
+/// Puts a copy of the whole catalog in front of the catalog. Each name that is found through the
+/// path raises an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn library_meets_no_function_operator_or_type_of_another_role() {
     let url = database().await;

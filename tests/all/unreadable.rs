@@ -1,5 +1,5 @@
-//! A message that does not decode as `T` affects only itself. Its attempt is counted, and it
-//! dies with the reason, in every way to consume.
+//! A message that does not decode as `T` affects no other message. Its attempt is counted, and it
+//! dies with the reason, in every way of consuming it.
 
 mod fragile;
 
@@ -14,8 +14,8 @@ use crate::fixture::{Place, SOON, connect, eventually, place};
 
 const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// Creates five numbers and a text in one row. The text is first or third, and only SQL can insert
-/// it.
+/// Creates five numbers and a text in one row. The text is first or third, and can only be inserted
+/// with SQL.
 async fn among_numbers(first: bool) -> Place<Json<u64>> {
     let place = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
     let payloads = if first { "[\"x\", 1, 2, 3, 4, 5]" } else { "[1, 2, \"x\", 3, 4, 5]" };
@@ -24,7 +24,7 @@ async fn among_numbers(first: bool) -> Place<Json<u64>> {
     place
 }
 
-/// Ends the delay after a failure.
+/// Ends the delay that follows a failure.
 async fn pass(sql: &Client) {
     let due = "update trunkline.queue_q set due_at = trunkline.clock() where error is not null";
     sql.batch_execute(due).await.expect("moved");
@@ -51,7 +51,7 @@ async fn until_dead(sql: &Client, mut consume: impl AsyncFnMut() -> Vec<u64>) ->
     got
 }
 
-/// Checks that the text died as unreadable, after all its attempts, with its payload.
+/// Checks that the text died as unreadable after all of its attempts, with its payload.
 async fn died(sql: &Client) {
     let letters = sql.query("select payload::text, attempt, error from trunkline.dead_q", &[]).await.expect("read");
     let letters: Vec<(String, i32, String)> = letters.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -146,7 +146,7 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     let receiver = tokio::spawn(async move { consumer.receive_direct().await.map(|message| message.payload.0) });
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
-    // The binary form of a jsonb is a version byte followed by its text.
+    // The binary form of jsonb is a version byte followed by the text.
     let handed = sql.query_one("select trunkline.send_element('q', '\\x01227822')", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {
@@ -160,8 +160,8 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     assert_eq!(got, 7);
 }
 
-/// Rows that only SQL can write, next to a valid one: too few payloads, too many, a null among
-/// them, two dimensions, none.
+/// Rows that only SQL can write, next to a valid row. Their payloads are too few, too many, partly
+/// null, two-dimensional, or absent.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_contradict_themselves_stop_nobody() {
     for (size, payload) in [(3, "{7}"), (1, "{7,8}"), (2, "{7,null}"), (4, "{{7,8},{9,10}}"), (2, "{}")] {
@@ -205,7 +205,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
     }
 }
 
-/// The old handle's statements are prepared again, and would decode numbers as texts.
+/// The old handle's statements are prepared again. They would decode numbers as texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_handle_takes_nothing_from_a_recreated_queue() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;

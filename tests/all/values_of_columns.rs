@@ -1,4 +1,4 @@
-//! A program sets columns that were added to the queue's table with an enqueue, and reads them.
+//! Columns are added to a queue's table. A program sets them with an enqueue, and reads them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const COLUMNS: &str =
     "alter table trunkline.queue_q add tenant text not null default 'none', add tags text[], add price numeric(8, 2),
     add at timestamptz, add doubled int generated always as (size * 2) stored";
 
-/// Returns the tenants of these messages, in the order of the ids.
+/// Returns the tenants of these messages, ordered by id.
 async fn tenants(queue: &Queue<i64>, ids: &[i64]) -> Vec<String> {
     let all: BTreeMap<_, _> = queue.columns(ids).await.expect("read").into_iter().collect();
     assert_eq!(all.len(), ids.len());

@@ -1,4 +1,4 @@
-//! The library works in the same way with every PostgreSQL from 14 to 18.
+//! The library works in the same way with every PostgreSQL version from 14 to 18.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::fixture::{SOON, connect, eventually};
 
 type Nothing = Statement<(), ()>;
 
-/// Returns one installation of each major version, from the folders in `TRUNKLINE_PG_BINS`, the
-/// distribution's folders, or those that the launcher finds.
+/// Returns one installation of each major version. Looks in the folders of `TRUNKLINE_PG_BINS`, in
+/// the distribution's folders, and where the launcher looks.
 pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());
@@ -30,8 +30,8 @@ pub fn found() -> BTreeMap<u32, Binaries> {
     of
 }
 
-/// Returns the server of a major version, which all tests share. It ends with the process, like the
-/// main cluster.
+/// Returns the server of a major version, which all tests share. It stops when the process exits,
+/// like the main cluster.
 async fn cluster(binaries: Binaries) -> &'static Cluster {
     static CLUSTERS: [OnceCell<Cluster>; 5] = [const { OnceCell::const_new() }; 5];
     let major = binaries.major();
@@ -43,7 +43,7 @@ async fn cluster(binaries: Binaries) -> &'static Cluster {
     CLUSTERS[major as usize - 14].get_or_init(start).await
 }
 
-/// Runs a test on all versions at once.
+/// Runs a test on all versions at the same time.
 pub async fn on_each<F: Future<Output = ()> + Send + 'static>(run: fn(&'static Cluster) -> F) {
     let mut found = found();
     let mut running = JoinSet::new();
@@ -215,7 +215,8 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     assert_eq!(worked.await.expect("worked"), 3);
 
     let stats = queue.stats().await.expect("counted");
-    // The sum of 21 and 50, minus 4 acknowledged, 2 archived, 2 and 2 exchanged, and 3 and 3 taken.
+    // The total is 21 plus 50 messages, minus 4 acknowledged, 2 archived, 2 and 2 exchanged, and 3
+    // and 3 taken.
     assert_eq!((stats.messages, stats.archived, stats.leased), (6, 2, 0));
     assert_eq!(queue.archived(0, 10).await.expect("listed").len(), 2);
     assert_eq!(queue.prune(Duration::ZERO).await.expect("pruned"), 2);

@@ -1,5 +1,5 @@
-//! Waiting consumers share a wait list: many cost as much as one, one statement serves all, and a
-//! consumer that leaves loses no message.
+//! Waiting consumers share a wait list. Many consumers cost as much as one, one statement serves
+//! all, and a consumer that leaves loses no message.
 
 use std::{
     collections::BTreeSet,
@@ -49,7 +49,7 @@ async fn until_all_wait(waits: &AtomicUsize, count: usize) {
     eventually("all of them wait", || async { waits.load(Ordering::Relaxed) >= count }).await;
 }
 
-/// Returns the messages of all tasks. Each task must have received some.
+/// Returns the messages of all tasks. Each task must have received at least one.
 async fn messages(tasks: Vec<Task>) -> Vec<Message<i64>> {
     let all = timeout(SOON, join_all(tasks)).await.expect("all are woken");
     all.into_iter().flat_map(|found| found.expect("no panic")).collect()
@@ -150,7 +150,7 @@ async fn takes_and_leases_wait_beside_each_other() {
 }
 
 /// A call may be dropped before its statement, while the statement runs, or afterwards. Messages
-/// that were dequeued for the call come back.
+/// that were dequeued for the call are delivered again.
 #[tokio::test(flavor = "multi_thread")]
 async fn leaving_consumer_takes_no_messages_along() {
     for by in [By::Take, By::Lease] {
@@ -167,8 +167,8 @@ async fn leaving_consumer_takes_no_messages_along() {
                 all.extend(left.await.unwrap_or_default()); // the call may have ended first
             }
             let sent: BTreeSet<i64> = sending.await.expect("no panic").into_iter().collect();
-            // There are as many messages as the leaving calls received, so that each remaining
-            // consumer is woken.
+            // The number of further messages equals the number that the leaving calls received. So
+            // each remaining consumer is woken.
             let more: BTreeSet<i64> = enqueued(&queue, all.len() as i64).await.into_iter().collect();
             all.extend(messages(tasks).await);
             let ids: BTreeSet<i64> = all.iter().map(|message| message.id).collect();
@@ -181,7 +181,7 @@ async fn leaving_consumer_takes_no_messages_along() {
     }
 }
 
-/// A runtime that ends drops the watch. The consumers in another runtime start the next watch.
+/// A runtime that ends drops the watch. The consumers in another runtime then start a new watch.
 #[test]
 fn watch_that_ended_with_its_runtime_is_replaced() {
     let runtime =
@@ -200,15 +200,15 @@ fn watch_that_ended_with_its_runtime_is_replaced() {
     two.block_on(until_all_wait(&waits, 1));
     one.shutdown_timeout(Duration::from_secs(5));
     drop(gone);
-    // A statement that was sent earlier may still hold leases for the dropped call, until they
-    // expire.
+    // A statement that was sent earlier may still lease messages for the dropped call. These leases
+    // have to expire.
     two.block_on(until_asleep(&sql));
     let ids = two.block_on(enqueued(&queue, 1));
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
 }
 
 /// The next message must arrive within the pause, which no test can guarantee. So the test repeats
-/// until it does.
+/// until that happens.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acknowledgement_shares_the_transaction_of_the_next_lease() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

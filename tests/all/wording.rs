@@ -1,4 +1,4 @@
-//! Errors that newcomers meet name the difference, the missing part, and the next step.
+//! The errors that newcomers see name the difference, the missing part, and the next step.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
     assert!(!error.contains("owns the schema"), "{error}");
 }
 
-/// Dropping a call does not stop its statement. Later calls use another connection.
+/// Dropping a call does not stop its statement, so later calls use another connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn statement_of_a_gone_caller_holds_up_no_other() {
     static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");

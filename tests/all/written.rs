@@ -1,4 +1,4 @@
-//! Payloads that pass between sessions as text have the same meaning in all sessions.
+//! Payloads that pass between sessions as text have the same meaning in every session.
 
 use crate::fixture::{connect, database};
 
@@ -52,7 +52,7 @@ async fn value_written_by_a_session_reads_the_same_in_others() {
                 there.query_one(&format!("select trunkline.written({value})"), &[]).await.expect("written").get(0);
             for to in &sessions {
                 here.batch_execute(to).await.expect("set");
-                // The two arrays are compared as texts of this session, which reads them with its
+                // The two arrays are compared as texts of this session, which parses them with its
                 // own settings.
                 let same = format!(
                     "select trunkline.written(trunkline.read_as($1, null::{})) = trunkline.written({value})",

@@ -1,5 +1,5 @@
-//! A model of the announcement. It tries every order of the steps of a few producers and of one
-//! consumer that listens. The real [`Announced`] decides when the consumer relies on notifications.
+//! A model of the announcement. It tries every order of the steps of a few producers and one
+//! listening consumer. The real [`Announced`] decides when the consumer relies on notifications.
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
@@ -11,16 +11,16 @@ struct Protocol {
     defect: Option<Defect>,
 }
 
-/// Variants of the protocol that lack one of its parts.
+/// Variants of the protocol, each without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Defect {
-    /// The consumer relies on notifications although older transactions are running.
+    /// The consumer relies on notifications although older transactions are still running.
     NoWait,
     /// The consumer lists the transactions before it announces itself.
     ListFirst,
     /// A producer asks before its transaction has an id.
     AskFirst,
-    /// The consumer does not look again once it relies on notifications.
+    /// The consumer does not probe again once it relies on notifications.
     NoLook,
 }
 
@@ -29,16 +29,16 @@ struct State {
     producers: Vec<Producer>,
     consumer: Consumer,
     is_announced: bool,
-    /// The transactions that were listed and have not ended.
+    /// The listed transactions that have not ended.
     unaware: Vec<usize>,
-    /// True if the consumer is going to dequeue.
+    /// True if the consumer is about to dequeue.
     is_rung: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Producer {
     Idle,
-    /// The transaction has an id or not, and has asked whether to notify or not.
+    /// The transaction is open. It may have an id, and it may have asked whether to notify.
     Open {
         has_id: bool,
         notifies: Option<bool>,
@@ -51,11 +51,11 @@ enum Producer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Consumer {
     Awake,
-    /// Listens, and has done one of the two steps that follow.
+    /// The consumer listens, and has done one of the two steps that follow.
     Half,
-    /// Has announced itself and listed the transactions. Polls.
+    /// The consumer has announced itself and listed the transactions. It polls.
     Waits,
-    /// Sends nothing until a notification arrives.
+    /// The consumer sends nothing until a notification arrives.
     Sleeps,
 }
 

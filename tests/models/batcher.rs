@@ -1,5 +1,5 @@
-//! A model of the batcher. It tries every order, up to a length, in which calls join, statements
-//! start and end, and permits are dropped, on the real [`Batcher`].
+//! A model of the batcher. It tries every order of steps on the real [`Batcher`], up to a given
+//! length: calls join, statements start and end, and permits are dropped.
 
 use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
@@ -31,7 +31,7 @@ impl Waiting for Waiters {
         self.0.len() > 1
     }
 
-    /// Limits a statement to two calls, so that some calls are left.
+    /// Limits a statement to two calls, so that some calls have to wait.
     fn next(&mut self, running: &Running) -> Option<(Vec<Call>, usize)> {
         assert!((1..=Self::STATEMENTS).contains(&running.statements));
         let calls: Vec<Call> = self.0.drain(..self.0.len().min(2)).collect();
@@ -54,7 +54,7 @@ struct Task(Permit<Waiters>, Vec<Call>);
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Join,
-    /// The statement of a task ends, if it runs one, and the next statement starts.
+    /// The statement of a task ends, if the task runs one. The next statement starts.
     Next(usize),
     /// A task is dropped, together with the calls of its statement.
     Drop(usize),

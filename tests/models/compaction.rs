@@ -14,23 +14,23 @@ struct Protocol {
 enum Role {
     Producer,
     Consumer,
-    /// Its snapshot is older than its first look at the queue (`repeatable read`).
+    /// A reader whose snapshot is older than its first read of the queue (`repeatable read`).
     Older,
     Compactor,
 }
 
-/// Variants of the protocol that lack one of its parts.
+/// Variants of the protocol, each without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Defect {
     /// The compaction's snapshot is older than its lock.
     SnapshotFirst,
-    /// The compaction's lock keeps no other session away.
+    /// The compaction's lock excludes no other session.
     SharedLock,
-    /// The compaction truncates the table in a transaction of its own.
+    /// The compaction truncates the table in a separate transaction.
     TwoTransactions,
     /// The compaction inserts each row twice.
     Twice,
-    /// A consumer's snapshot is older than its lock, as in a function that is stable.
+    /// A consumer's snapshot is older than its lock, as in a stable function.
     StableConsumer,
 }
 
@@ -50,7 +50,7 @@ struct State {
     rows: Vec<Row>,
     /// The messages that a consumer deleted and committed.
     taken: Messages,
-    /// True if a consumer overlooked a message that was there all the time.
+    /// True if a consumer overlooked a message that existed the whole time.
     overlooked: bool,
     /// True if the older reader saw an empty queue.
     saw_nothing: bool,
@@ -76,7 +76,7 @@ struct Session {
     stage: Stage,
     /// The sessions that had committed when the snapshot was taken.
     snapshot: Option<Sessions>,
-    /// The messages that were there when the transaction began.
+    /// The messages that existed when the transaction began.
     before: Messages,
 }
 
@@ -99,7 +99,7 @@ enum Step {
 }
 
 impl State {
-    /// The messages that a new snapshot shows.
+    /// Returns the messages that a new snapshot shows.
     fn there(&self) -> Vec<usize> {
         self.rows.iter().filter(|row| row.is_in(self.committed)).map(|row| row.message).collect()
     }
@@ -141,7 +141,7 @@ impl Protocol {
         }
     }
 
-    /// Returns true if the session gets its lock at once.
+    /// Returns true if the session can get its lock immediately.
     fn may_lock(&self, state: &State, at: usize) -> bool {
         let is_exclusive = |at: usize| self.sessions[at] == Role::Compactor && self.defect != Some(Defect::SharedLock);
         let holds = |at: &usize| matches!(state.sessions[*at].stage, Stage::Locked | Stage::Worked);

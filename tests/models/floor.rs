@@ -1,5 +1,5 @@
-//! A model of the floor's protocol. It tries every order of the steps of a few writers and looks.
-//! The real [`Floor`] evaluates the looks. See docs/design/dequeue.md.
+//! A model of the floor's protocol. It tries every order of the steps of a few writers and probes.
+//! The real [`Floor`] evaluates the probes. See docs/design/dequeue.md.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,24 @@ const END: i64 = 2;
 /// The first transaction id.
 const FIRST: i64 = 1;
 
-/// The number of writers, and the number of looks that one process may have in flight.
+/// The number of writers, and the number of probes that one process may have in flight.
 #[derive(Debug, Clone)]
 struct Protocol {
     writers: usize,
     looks: usize,
-    /// Also counts the looks that the floor needs to catch up, at the price of more states.
+    /// Set to also count the probes that the floor needs to catch up. The count increases the
+    /// number of states.
     counted: bool,
     defect: Option<Defect>,
 }
 
-/// Variants of the protocol that lack one of its parts.
+/// Variants of the protocol, each without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Defect {
-    /// A candidate becomes the floor although older writers are running.
+    /// A candidate becomes the floor although older writers are still running.
     NoWait,
-    /// Only writers up to the last ended transaction are waited for, as with `pg_snapshot_xmax`.
+    /// The floor waits only for writers up to the last ended transaction, as with
+    /// `pg_snapshot_xmax`.
     XmaxOfSnapshot,
     /// A writer reads the clock before its transaction has an id.
     ClockBeforeId,
@@ -45,17 +47,17 @@ struct State {
     looks: Vec<Progress>,
     reached: i64,
     pending: Option<(i64, i64)>,
-    /// The number of consecutive looks since the last writer began or ended, and the clock at the
-    /// start of the first of these looks.
+    /// The number of consecutive probes since the last writer began or ended, and the clock at the
+    /// start of the first of these probes.
     quiet: (u8, i64),
 }
 
-/// A transaction that writes one row, and the row afterwards.
+/// A transaction that writes one row. Later, the row itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Writer {
     Idle,
-    /// The transaction has an id, a due time, or both. `old` is the due time of a row that it
-    /// rewrites, as a lease or a retry does.
+    /// The transaction is open, with an id, a due time, or both. `old` is the due time of a row
+    /// that the transaction rewrites, as a lease or a retry does.
     Open {
         id: Option<i64>,
         due: Option<i64>,
@@ -84,7 +86,7 @@ enum Progress {
         running: i64,
         ended: i64,
     },
-    /// The next id was read, and the answer is in transit.
+    /// The next id was read, and the answer is on its way.
     Told {
         oldest: Option<i64>,
         candidate: i64,
@@ -97,15 +99,15 @@ enum Progress {
 enum Step {
     /// The clock advances.
     Tick,
-    /// A writer starts, or a lease of its row does.
+    /// A writer starts, or a lease of its row starts.
     Id(usize),
-    /// The writer reads the clock. Its row is due at that time, or later by the second number.
+    /// The writer reads the clock. Its row is due at that time plus the second number.
     Draw(usize, i64),
     Commit(usize),
     RollBack(usize),
-    /// A consumer takes a row that is due and is not below the floor.
+    /// A consumer takes a due row at or above the floor.
     Take(usize),
-    /// A look advances by one step.
+    /// A probe advances by one step.
     Look(usize),
 }
 
@@ -263,7 +265,8 @@ impl Model for Protocol {
 }
 
 const HIDDEN: &str = "no row lies below the floor";
-/// Checked when a third look starts, because by then the answers of the first two have arrived.
+/// This is checked when a third probe starts, because the answers of the first two have arrived by
+/// then.
 const BOUND: &str = "it follows within two looks, once no writer is left";
 
 #[test]

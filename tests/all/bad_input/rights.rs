@@ -1,4 +1,4 @@
-//! A queue is dropped, or rights are missing.
+//! A consumer gets an error if its queue is dropped or its rights are revoked.
 
 use std::time::Instant;
 

@@ -10,7 +10,8 @@ use crate::fixture::{Place, SOON, enqueued, place};
 
 const COUNT: i64 = 4096;
 
-/// Returns the share, one of four, that a message belongs to. Shares are scattered over the rows.
+/// Returns one of four shares, to which the message belongs. The messages of a share are scattered
+/// over the rows.
 fn share_of(id: i64) -> i64 {
     id * 7919 / 8 % 4
 }
@@ -82,7 +83,7 @@ async fn cancel_waits_for_the_transaction_that_has_the_message() {
         let passed = "select count(*) from trunkline.cancel('q', $1)";
         assert_eq!(sql.query_one(passed, &[&&ids[..1]]).await.expect("passed over").get::<_, i64>(0), 0);
         assert!(!cancelling.is_finished(), "it waits");
-        // The library's other statements do not wait behind it.
+        // The library's other statements do not wait for the cancel.
         assert_eq!(queue.stats().await.expect("counted").messages, 2);
         taker.run(&NOTHING, ()).await.expect("so is the transaction itself");
         if commits {

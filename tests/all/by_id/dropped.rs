@@ -9,7 +9,7 @@ use super::{HOUR, NOW};
 use crate::fixture::{Place, SOON, dropped_under_way, enqueued, place};
 
 /// Starts a consumer that takes one message, and returns once it is listening. Without a
-/// notification it would not look again for half a minute.
+/// notification the consumer would not probe the queue again for half a minute.
 async fn sleeper(queue: &Queue<i64>) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();

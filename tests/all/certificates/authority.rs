@@ -44,7 +44,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// Returns a list that revokes these certificates, and that is valid until this year.
+    /// Returns a list that revokes these certificates and is valid until this year.
     pub fn list(&self, serials: &[u64], until: i32) -> String {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),

@@ -1,4 +1,4 @@
-//! A PostgreSQL that encrypts, on an address of the loopback network of its own.
+//! A PostgreSQL with TLS, on its own address of the loopback network.
 
 use std::{
     os::unix::fs::{MetadataExt, PermissionsExt, chown},

@@ -9,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
 use super::{AHEAD, Clock, HOUR};
 use crate::fixture::{Runs, Seen, eventually, within};
 
-/// The lease is short, so that the test need not wait long for the leases of a vanished consumer.
+/// The lease is short, so that the test waits only briefly for the leases of a vanished consumer.
 const LEASE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +94,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let other: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");
     ends_in_order(&other).await;
     if kind != Kind::KeyRate {
-        // This consumer vanishes with its lease.
+        // This consumer vanishes while it holds a lease.
         let verb = if kind.has_keys() { "lease_partition" } else { "lease" };
         clock.say(&format!("select * from trunkline.{verb}('{name}', 3)")).await;
     }
@@ -148,8 +148,8 @@ async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
         number += 20;
     }
     ahead.stop().await;
-    // New messages are below the floors of the lanes. The clock has passed these floors by the time
-    // the next worker starts.
+    // New messages are below the floors of the lanes. By the time the next worker starts, the clock
+    // has passed these floors.
     clock.is_ahead_by(Duration::ZERO);
     Kind::Keyed.enqueue(&queue, number..number + 20).await;
     clock.is_ahead_by(Duration::from_secs(90));

@@ -7,7 +7,7 @@ use trunkline::{Missed, Queue, Schedule, Settings};
 use super::{AHEAD, Clock, HOUR};
 use crate::{fixture::eventually, schedules::Ticks};
 
-/// Returns a schedule's next tick, as seen by this process, whose own clock is not changed.
+/// Returns a schedule's next tick by the clock of this process, which is not changed.
 async fn next(clock: &Clock, name: &str) -> Option<SystemTime> {
     let all = clock.db.schedules().await.expect("listed");
     all.into_iter().find(|one| one.name == name).expect("it is there").next
@@ -48,8 +48,8 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
     }
     living.stop().await;
 
-    // No worker is running when the clock is set back. The next worker, or a declaration, repairs
-    // the times.
+    // No worker is running when the clock is set back. The next worker, or a new declaration,
+    // repairs the times.
     clock.is_ahead_by(AHEAD[0]);
     let ticks = Ticks::start(&clock.another().await);
     eventually("it ticks", async || {

@@ -20,7 +20,7 @@ async fn compaction_is_refused_with_its_reason() {
         })
         .await;
     };
-    // An ordinary role sees since when sessions of its own are open, and not those of superusers.
+    // An ordinary role sees the start times of its own sessions, but not those of superusers.
     let (same, powerful) = (connect(&url).await, superuser(&url).await);
     for (act, what, undo) in [
         ("begin; select from trunkline.queue_q", "uses it in a transaction that began at", "rollback"),
@@ -53,7 +53,7 @@ async fn compaction_is_refused_with_its_reason() {
         let other = if act.contains("publication") || act.contains("prepare") { &powerful } else { &same };
         other.batch_execute(act).await.expect(act);
         if what.contains("prepared") {
-            // The update above would wait for it.
+            // The update above would wait for the prepared transaction.
             eventually(what, || async { compact(&sql).await.1.is_some_and(|refused| refused.contains(what)) }).await;
         } else if what.contains("vacuum") {
             assert_eq!(compact(&sql).await.1.as_deref(), Some("a vacuum or another compaction is running"));
@@ -85,10 +85,10 @@ async fn compaction_is_refused_with_its_reason() {
         assert!(said.as_db_error().is_some_and(|said| said.message().contains(error)), "{call}: {said:?}");
         sql.batch_execute("rollback").await.expect("rolled back");
     }
-    // Most of the table is messages.
+    // Messages fill most of the table.
     queue.enqueue_many(&vec![7; 100_000]).await.expect("enqueued");
     assert_eq!(compact(&sql).await, (0, None));
-    // What would take too long is not begun.
+    // A compaction that would take too long is not started.
     let long = sql.query_one("select refused from trunkline.compact('q', 0, '1 us')", &[]).await.expect("called");
     assert!(long.get::<_, &str>(0).contains("would be read for longer than"), "{long:?}");
 }
@@ -112,7 +112,7 @@ async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
     let compacts = tokio::spawn(async move {
         loop {
             let (freed, refused) = compact(&compacting).await;
-            // A vacuum or another look may be in the way.
+            // A vacuum or a floor probe may be in the way.
             if freed > 0 || refused.as_ref().is_some_and(|refused| refused.contains("pg_dump")) {
                 return (freed, refused);
             }
@@ -127,7 +127,7 @@ async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
     assert_eq!(contents_of_rows(&sql).await, before);
 }
 
-/// Returns the rows with their places in the file.
+/// Returns the rows with their positions in the file.
 async fn contents_of_rows(sql: &Client) -> Vec<String> {
     let text = "select ctid::text || q::text from trunkline.queue_q q order by 1";
     sql.query(text, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()

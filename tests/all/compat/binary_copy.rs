@@ -1,4 +1,4 @@
-//! Copies in the binary format go both ways, with whole rows and typed values.
+//! Binary copies work in both directions, with whole rows and with typed values.
 
 use std::{
     panic::AssertUnwindSafe,

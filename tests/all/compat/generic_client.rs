@@ -34,7 +34,7 @@ async fn used<C: GenericClient>(client: &C, n: i32) -> Result<i64, Error> {
     Ok(count(client.client()).await)
 }
 
-/// Runs a part of the work in a transaction or a savepoint, and undoes another part.
+/// Runs one part of the work in a transaction or savepoint, and rolls back another part.
 async fn nested<C: GenericClient>(client: &mut C, n: i32) -> Result<(), Error> {
     let undone = client.transaction().await?;
     used(&undone, n).await?;
@@ -70,8 +70,8 @@ async fn generic_futures_may_be_spawned() {
     assert_eq!(spawned(with_table().await).await.expect("no panic").expect("run"), 3);
 }
 
-/// The trait is in scope here, and its methods accept only parameters that are `Send`, unlike those
-/// of the transaction.
+/// The trait is in scope here. Unlike the transaction's own methods, the trait's methods accept
+/// only parameters that are `Send`.
 #[tokio::test]
 async fn transaction_has_methods_of_its_own_beside_the_trait() {
     async fn boxed(client: &mut Client) -> Result<u64, Error> {

@@ -1,4 +1,4 @@
-//! Queues in the facade's transactions.
+//! Queues work in transactions of the `compat` module.
 
 use trunkline::{
     Db, Enqueued, Queue, Settings,

@@ -55,7 +55,7 @@ pub enum Answer {
         rows: Vec<Vec<Value>>,
         affected: u64,
     },
-    /// The server refused the statement: the code, and the whole text for people.
+    /// The server refused the statement, with this code and this complete message.
     Refused {
         code: String,
         told: String,

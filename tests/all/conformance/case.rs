@@ -16,7 +16,8 @@ pub enum Step {
     /// Groups of statements in one transaction. A transport that can pipeline sends a whole group
     /// before it awaits the first answer.
     Transaction(Vec<Vec<Call>>, End),
-    /// A value of a type, as an SQL literal: read from the server, and sent back as a parameter.
+    /// A value of a type, as an SQL literal. It is read from the server, and sent back as a
+    /// parameter.
     Value(Meant),
 }
 
@@ -45,7 +46,7 @@ pub enum Want {
     /// The expected number of affected rows, without returned rows.
     Touched(u64),
     Rows(Vec<Vec<Value>>),
-    /// A refusal with this code, and these words in its text.
+    /// A refusal with this code, whose text contains these words.
     Refused(&'static str, &'static str),
     /// A lost connection with this code.
     Lost(&'static str),
@@ -167,13 +168,13 @@ impl Case {
         })
     }
 
-    /// Translates libpq's answers into those that a transport of the library must return. They
-    /// differ in three intended ways:
+    /// Translates libpq's answers into the answers that a transport of the library must return.
+    /// They differ in three intended ways:
     ///
-    /// - The library reports a parameter too many or too few before it sends anything.
+    /// - The library reports a wrong number of parameters before it sends anything.
     /// - In a failed transaction, every later statement and the commit return the reason. The
     ///   server reports only that the transaction has failed.
-    /// - A group that is sent together fails together, so the answers before the failed one are
+    /// - A group that is sent together fails together. So the answers before the failed one are
     ///   that failure, too.
     pub fn as_told(&self, way: Way, libpq: &[Vec<Vec<Answer>>]) -> Vec<Vec<Vec<Answer>>> {
         self.steps

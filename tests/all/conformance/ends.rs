@@ -1,5 +1,5 @@
-//! Sessions that end in the middle of some work. libpq reconnects only if a call asks for it; the
-//! library reconnects by itself.
+//! Sessions that end in the middle of some work. libpq reconnects only on request; the library
+//! reconnects by itself.
 
 use super::case::{Case, Step, Want, call, case, int4, int8, one, run};
 

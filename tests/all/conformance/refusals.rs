@@ -1,4 +1,4 @@
-//! Refusals by the server: the same code, the same words, and a session that still works.
+//! Refusals by the server have the same code and the same text, and the session still works.
 
 use super::{
     answer::raw,

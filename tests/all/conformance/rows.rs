@@ -1,5 +1,5 @@
-//! Rows: none, many, without columns, with large values; the number of affected rows; and notices
-//! between rows.
+//! Answers with no rows, many rows, rows without columns and large values. Also the number of
+//! affected rows, and notices between rows.
 
 use std::sync::LazyLock;
 

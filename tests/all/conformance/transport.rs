@@ -1,4 +1,4 @@
-//! The transports: libpq, and those of the library.
+//! The transports: libpq, and the library's own.
 
 use std::sync::Arc;
 

@@ -27,8 +27,8 @@ pub const TYPES: &str = "
     create type vector (input = vector_in, output = vector_out, receive = vector_recv, send = vector_send);
 ";
 
-/// A value of pgvector's type. The type `vector` of the tests has the same binary form, and its
-/// text is that of `bytea`, because pgvector itself is not part of PostgreSQL.
+/// A value of pgvector's type. pgvector itself is not part of PostgreSQL. So the tests have their
+/// own type `vector`, with the same binary form and the text form of `bytea`.
 #[derive(Debug)]
 pub struct Embedding(pub Vec<f32>);
 
@@ -96,7 +96,8 @@ pub struct Contact {
 
 /// A Rust value of any type that the driver supports here.
 pub trait Known: Send + Sync {
-    /// Sends the value with a statement that returns it next to the expected one, and decodes both.
+    /// Sends the value with a statement that returns it next to the expected value, and decodes
+    /// both.
     fn echo<'a>(&'a self, ours: &'a Ours, text: &'a str) -> BoxFuture<'a, Result<Answer, trunkline::Error>>;
 }
 
@@ -126,7 +127,7 @@ where
     Meant { ty, literal: None, known: Some(Box::new(None::<T>)) }
 }
 
-/// Describes a value that has no Rust type here: its bytes must come back unchanged.
+/// Describes a value without a Rust type here. Its bytes must come back unchanged.
 pub fn as_bytes(ty: &'static str, literal: &'static str) -> Meant {
     Meant { ty, literal: Some(literal), known: None }
 }

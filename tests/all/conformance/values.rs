@@ -1,5 +1,5 @@
-//! Values of every type, including unusual ones: the library receives the same bytes as libpq, from
-//! a literal and from a parameter.
+//! Values of every type, including unusual ones. The library receives the same bytes as libpq, both
+//! from a literal and from a parameter.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -178,7 +178,7 @@ fn of_extensions() -> Vec<Meant> {
     ]
 }
 
-/// Returns values of types that the library does not support: their bytes must come back unchanged.
+/// Returns values of types that the library does not support. Their bytes must come back unchanged.
 fn only_bytes() -> Vec<Meant> {
     let all = [
         ("numeric", "0"),

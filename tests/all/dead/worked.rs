@@ -1,4 +1,4 @@
-//! The error of a consumer's work reaches the caller and the hooks as a value.
+//! An error of a consumer's work reaches the caller and the hooks as a value.
 
 use std::{
     num::ParseIntError,
@@ -11,7 +11,7 @@ use trunkline::{Consumer, Error, Failure, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Ids, Place, SOON, place};
 
-/// Works on one message as `work` says about its payload, and returns the error of the call.
+/// Works on one message as `work` specifies for its payload, and returns the error of the call.
 async fn error_of<E: Into<Failure> + Send + 'static>(
     consumer: &mut Consumer<String>,
     work: impl Fn(&str) -> Result<(), E> + Send + Sync,

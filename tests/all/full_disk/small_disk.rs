@@ -1,4 +1,4 @@
-//! A disk in memory that is small enough to be filled. Only root can create one.
+//! A disk in memory that is small enough to fill. Only root can create it.
 
 use std::{
     fs,
@@ -14,8 +14,8 @@ use std::{
 
 use trunkline_embedded::Cluster;
 
-/// The shell script that mounts the disk, and unmounts it when its input closes: when the value is
-/// dropped, or when the process ends.
+/// The shell script that mounts the disk. It unmounts the disk when its input closes, which happens
+/// when the value is dropped or the process ends.
 const MOUNT: &str =
     r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
 
@@ -32,7 +32,7 @@ impl Drop for SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts a disk for a cluster's server, with a ballast file whose deletion makes room.
+    /// Mounts a disk for a cluster's server, with a ballast file that can be deleted to free space.
     pub fn mount(cluster: &Cluster, megabytes: usize, ballast: usize) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-disk-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -72,7 +72,7 @@ impl SmallDisk {
         folder
     }
 
-    /// Moves a folder of the server onto the disk, and leaves a link in its place.
+    /// Moves a folder of the server to the disk, and leaves a link in its place.
     pub fn take_over(&self, folder: &Path) {
         let to = self.folder.join(folder.file_name().expect("it has a name"));
         let moved = Command::new("cp").arg("-a").args([folder, &to]).status().expect("cp runs");

@@ -6,7 +6,7 @@ use trunkline::{Db, Limits, Settings};
 use super::refused;
 use crate::fixture::{Place, connect, place};
 
-/// Creates two queues of the same kind, and a role with rights to the first one.
+/// Creates two queues of the same kind, and a role with rights to the first queue.
 async fn two(kind: &str, role: &str) -> (Place<i64>, tokio_postgres::Client, String) {
     let here = place::<i64>(Settings::new("int8")).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -176,7 +176,7 @@ async fn producer_cannot_remove_unique_keys_or_keep_stale_ones() {
 }
 
 /// A role keeps its rights through a migration from an older version, in their current form, and
-/// gains no others.
+/// gains no further rights.
 #[tokio::test(flavor = "multi_thread")]
 async fn migration_revokes_rights_of_an_older_schema() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;

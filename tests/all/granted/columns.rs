@@ -1,4 +1,4 @@
-//! A producer sets the columns to which it has a right.
+//! A producer sets the columns that it has a right to.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Draft, Settings};

@@ -1,4 +1,4 @@
-//! A consumer compacts its queue, although only the owner may truncate. A producer cannot stop a
+//! A consumer can compact its queue, although only the owner may truncate. A producer cannot stop a
 //! queue by compacting it.
 
 use trunkline::Settings;

@@ -1,4 +1,4 @@
-//! A role with a right to one queue creates types, tables, views and values. None of these affects
+//! A role with a right to one queue creates types, tables, views and values. None of them affects
 //! the owner or another queue.
 
 use tokio_postgres::{Client, error::SqlState};
@@ -6,7 +6,7 @@ use trunkline::{Draft, Settings};
 
 use crate::fixture::{Place, connect, place, superuser};
 
-/// Creates two queues, and a session of a role that has rights to the first one and may create
+/// Creates two queues, and a session of a role that has rights to the first queue and may create
 /// schemas.
 async fn outsider(kind: &str, role: &str, settings: Settings) -> (Place<i64>, Client) {
     let here = place::<i64>(settings).await;
@@ -65,13 +65,13 @@ async fn owners_triggers_serve_no_table_of_another_role() {
 }
 
 /// The owner's functions compare text by the column's collation. With a collation that the caller
-/// chose, all names could be equal.
+/// chose, all names might be equal.
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_functions_compare_by_no_collation_of_the_caller() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("insert into trunkline.waiting values ('abcdef', 'other', 1)").await.expect("inserted");
-    // A server without ICU has no collation that ignores case. In that case the default collation
-    // is sufficient.
+    // A server without ICU has no collation that ignores case. Then the default collation is
+    // sufficient.
     let collation = "create collation own.any (provider = icu, locale = 'und-u-ks-level1', deterministic = false)";
     let collation = match sql.batch_execute(collation).await {
         Ok(()) => "own.any",
@@ -135,7 +135,7 @@ async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
     }
     let next = here.queue.enqueue(2).await.expect("enqueued").id();
     assert!(next > last && next < last + 64 * 1024, "{next} after {last}");
-    // A sequence that has reached its end is repaired.
+    // A sequence that has reached its maximum is repaired.
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.queue.enqueue(3).await.expect_err("no number is left");
     here.sql.batch_execute("select trunkline.rebuild('q')").await.expect("rebuilt");

@@ -1,5 +1,5 @@
-//! The public API of the library as a text: `house/api.txt`. Every change to the API appears there.
-//! `TRUNKLINE_BLESS=1` writes the file. It is generated from the formatted sources, without a
+//! The public API of the library as a text: `house/api.txt`. The text shows every change of the
+//! API. `TRUNKLINE_BLESS=1` writes the file. It is generated from the formatted sources, without a
 //! compiler.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
@@ -27,7 +27,7 @@ struct Public {
     home: String,
 }
 
-/// Returns all names that the doors re-export.
+/// Returns all names that the files in `DOORS` re-export.
 fn public() -> Vec<Public> {
     let mut all = Vec::new();
     for (door, path) in DOORS {
@@ -59,7 +59,7 @@ fn signature(lines: &[&str]) -> String {
     whole.strip_suffix(" where").unwrap_or(&whole).to_owned()
 }
 
-/// Returns the name of an `impl` block's type, or nothing for the impl of a trait.
+/// Returns the name of an `impl` block's type, or nothing for the `impl` of a trait.
 fn type_of(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let (mut depth, mut from) = (0, 0);
@@ -192,7 +192,7 @@ fn page() -> (String, usize, usize) {
         for (of, signature) in methods(text) {
             let known =
                 |public: &&Public| public.name == of && public.path.starts_with("trunkline::shards::") == is_of_shards;
-            // No private type has the name of a public one: see `homonyms`.
+            // No private type has the name of a public type: see `homonyms`.
             let Some(public) = all.iter().find(known).or_else(|| all.iter().find(|public| public.name == of)) else {
                 continue;
             };

@@ -2,15 +2,15 @@
 
 use super::{files, read, tree::code};
 
-/// Words of the layers above, whole or as a part of a name. Words that PostgreSQL, libpq or Rust
-/// also use are not listed: a message of the protocol, the payload of a notification, a priority, a
-/// key of a map or of TLS, bytes queued on a connection.
+/// Words of the layers above, which may be a whole name or a part of one. The list omits words that
+/// PostgreSQL, libpq or Rust also use: a message of the protocol, the payload of a notification, a
+/// priority, a key of a map or of TLS, bytes queued on a connection.
 const ABOVE: [&str; 22] = [
     "queue", "enqueue", "dequeue", "lease", "lane", "shard", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",
 ];
 
-/// Returns the names in a text, except those in string literals.
+/// Returns the names in a text, without the contents of string literals.
 fn names(code: &str) -> Vec<String> {
     let mut bare = String::new();
     for (at, part) in code.replace("\\\"", "").replace("'\"'", "").split('"').enumerate() {

@@ -1,5 +1,5 @@
-//! One name, one thing: counts the type names that a crate defines more than once. The counts in
-//! `HOMONYMS` may only decrease.
+//! Checks that a name stands for one thing: counts the type names that a crate defines more than
+//! once. The counts in `HOMONYMS` may only decrease.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ const HOMONYMS: [(&str, usize); 8] = [
     ("lab/torture/src", 0),
 ];
 
-/// Returns the names that a folder of sources gives to several types, with their files. The public
-/// types of shards are deliberately named like those of a single server, and those of `compat` like
-/// those of `tokio_postgres`.
+/// Returns the names that several types in a folder of sources share, with the files of these
+/// types. Two cases are intended. The public types of shards have the names of their counterparts
+/// for one server, and the types of `compat` have the names in `tokio_postgres`.
 fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in files(folder, "rs").iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {
@@ -33,7 +33,7 @@ fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
                 continue;
             };
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            // Each of the program's commands has its arguments and its subcommands.
+            // Each command of the program has its own `Args` and `Verb`.
             if folder == "crates/cli/src" && ["Args", "Verb"].contains(&name.as_str()) {
                 continue;
             }

@@ -8,11 +8,11 @@ use super::{
     tree::{Module, Tree, code, imports},
 };
 
-/// The layers from the bottom up. A file may import from its own layer and from those below.
+/// The layers from the bottom up. A file may import from its own layer and from lower layers.
 const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "shards"];
 
-/// Folders of sources, and the import cycles that remain there. Remove cycles from this list as
-/// they disappear, and add none.
+/// The folders of sources, each with its remaining import cycles. Remove a cycle from this list
+/// once it is gone, and never add one.
 const SOURCES: [(&str, &[&str]); 16] = [
     ("src", &[]),
     ("crates/cli/src", &[]),
@@ -69,7 +69,7 @@ fn no_storey_names_one_above_it() {
     assert!(seen > 300, "only {seen} imports were found");
 }
 
-/// Checks the modules of every layer, and those of the queue at every depth.
+/// Checks the modules of every layer, and the modules of the queue at every depth.
 #[test]
 fn modules_import_only_what_their_list_names_above_them() {
     let mut seen = BTreeMap::new();
@@ -88,7 +88,7 @@ fn modules_import_only_what_their_list_names_above_them() {
 }
 
 /// Returns the import cycles, each with its files in order. A parent may import its children, even
-/// if they import it.
+/// if its children import the parent.
 fn circles(folder: &str) -> Vec<String> {
     let needs = Tree::read(folder).needs();
     let is_parent = |from: &Module, to: &Module| folder != "src" && to.starts_with(from);

@@ -45,8 +45,8 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns whether a text has a word as a whole word, ignoring case. "So many … that" and "so long
-/// as" are not numbers, and a word in quotes is a name, such as that of the user `nobody`.
+/// Returns true if a text contains a word as a whole word, ignoring case. "So many … that" and "so
+/// long as" are not numbers, and a word in quotes is a name, such as the user `nobody`.
 fn has(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let is_edge = |at: Option<char>| at.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -114,8 +114,8 @@ fn documents_have_160_columns() {
     }
 }
 
-/// The marks with which a documentation comment begins: of an item, of a module, of a SQL file, of
-/// a Python definition.
+/// The marks at the beginning of a documentation comment: for an item, a module, a SQL file, and a
+/// Python definition.
 const DOCS: [&str; 4] = ["/// ", "//! ", "-- ", "\"\"\""];
 
 #[test]

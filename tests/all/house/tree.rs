@@ -57,8 +57,8 @@ pub fn leaves(tree: &str) -> Vec<Vec<String>> {
     parts.flat_map(leaves).map(|leaf| [names(prefix), leaf].concat()).collect()
 }
 
-/// Returns the imports of a file, and every path in its code that starts at the root, the parent or
-/// the module itself.
+/// Returns the imports of a file. Also returns every path in its code that starts at the root, the
+/// parent or the module itself.
 pub fn imports(code: &str) -> Vec<Import> {
     let (mut imports, mut rest) = (Vec::new(), String::new());
     let mut lines = code.lines();
@@ -148,8 +148,8 @@ impl Tree {
         from.map_or(module, |from| self.home(&[&from[..], &rest[1..]].concat(), depth + 1))
     }
 
-    /// Returns the files that each file imports. Tests and fuzzing code are left out, because they
-    /// may import anything.
+    /// Returns the files that each file imports. Omits tests and fuzzing code, which may import
+    /// anything.
     pub fn needs(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let is_tested =
             |module: &Module| module.iter().all(|name| !["tests", "fuzz", "fuzzing"].contains(&name.as_str()));

@@ -34,7 +34,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
     };
     let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(4));
     eventually("the other key is done", async || history.done() == 5).await;
-    // The messages behind the failed one are given back, and wait for it.
+    // The messages behind the failed message are given back, and wait for it.
     eventually("the rest waits", async || {
         let stats = queue.stats().await.expect("counted");
         stats.messages == 5 && stats.leased == 0
@@ -121,8 +121,8 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
     eventually("no worker holds any", async || shares().await.is_empty()).await;
 }
 
-/// A worker leases only what it can use. Otherwise it would lease the messages of busy keys
-/// repeatedly.
+/// A worker leases only messages that it can start. Otherwise it would lease the messages of busy
+/// keys repeatedly.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     const KEYS: usize = 5;
@@ -146,8 +146,8 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
-/// This is true whichever lane is read first. Otherwise a backlog would repeatedly take up all that
-/// a call may lease.
+/// The order in which the lanes are read does not matter. Otherwise a backlog would repeatedly use
+/// up the number of messages that one call may lease.
 #[tokio::test]
 async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;

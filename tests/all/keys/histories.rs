@@ -1,4 +1,4 @@
-//! Random histories of keys. Handlers fail; workers start, stop, vanish, lose their connections, or
+//! Random histories of keys. Handlers fail. Workers start, stop, vanish, lose their connections, or
 //! are so late that other workers take over their lanes.
 
 use std::{
@@ -44,7 +44,7 @@ enum Step {
     Vanish(u8),
     /// Cuts a worker's connection after this many more bytes from the server.
     Cut(usize),
-    /// Lets more time pass than any lease lasts, so that all holders are late.
+    /// Lets enough time pass for every lease to expire, so that all holders are late.
     Pass,
     /// Waits until this many more handlers have ended.
     Work(usize),
@@ -74,14 +74,14 @@ fn plans() -> impl Strategy<Value = Plan> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Began,
-    /// The message was acknowledged, or died.
+    /// The message was acknowledged, or became a dead letter.
     Ended,
     Failed,
     /// The worker was dropped while the handler was running.
     Dropped,
 }
 
-/// A worker, a key, a place in the key's order, and an event.
+/// A worker, a key, a position in the key's order, and an event.
 type Happened = (usize, u8, i64, Event);
 
 #[derive(Clone, Default)]
@@ -96,8 +96,8 @@ impl Log {
         self.0.lock().expect("no panic").iter().filter(|(.., event)| *event == Event::Ended).count()
     }
 
-    /// Checks each key: no message started before those ahead of it were handled, no worker ran
-    /// more of them at once than allowed, and all are done.
+    /// Checks each key: no message started before the messages ahead of it were handled. No worker
+    /// ran more messages at once than allowed, and all messages are handled.
     fn check(&self, per_key: usize, enqueued: &BTreeMap<u8, i64>) {
         let all = self.0.lock().expect("no panic");
         let mut running: BTreeMap<(usize, u8), usize> = BTreeMap::new();
@@ -157,7 +157,8 @@ struct Working {
     _db: Db,
 }
 
-/// The place for cases: a database, a connection to it that can be cut, and one that cannot.
+/// The environment of a case: a database, a connection to it that can be cut, and a connection that
+/// cannot.
 struct Place {
     db: Db,
     proxy: DelayProxy,
@@ -245,8 +246,8 @@ impl Case {
         self.queue.stats().await.expect("counted").messages
     }
 
-    /// Returns true if another handler ends soon, or if no message is left. The wait is long enough
-    /// for a busy machine.
+    /// Returns true if another handler ends soon, or if no message is left. The time limit is long
+    /// enough for a busy machine.
     async fn goes_on(&self) -> bool {
         let (before, began) = (self.log.ended(), Instant::now());
         while began.elapsed() < Duration::from_millis(500) {

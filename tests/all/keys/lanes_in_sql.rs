@@ -1,4 +1,4 @@
-//! Lanes in the SQL functions, as clients in other languages lease them.
+//! Clients in other languages lease lanes through the SQL functions.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Settings;
@@ -52,7 +52,7 @@ async fn partition_is_not_released_while_messages_are_being_leased_from_it() {
     sql.batch_execute("begin").await.expect("begun");
     let second = leased(&sql, &format!("more('q', {mine}, 1)")).await;
     assert_eq!(second[0].3, "1");
-    // The holder may not have heard of the second message, if it lost its connection.
+    // A holder that lost its connection may not have received the second message.
     let release = other.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked");
     sql.batch_execute("commit").await.expect("committed");
     assert_eq!(holder(&other, 9).await, None, "the third must wait for the second");
@@ -97,8 +97,8 @@ async fn key_has_the_same_partition_in_sql_and_rust() {
     }
 }
 
-/// A caller that forgets to give back the messages behind a failure cannot acknowledge them before
-/// the failed one.
+/// A caller that forgets to give back the messages behind a failed one cannot acknowledge them
+/// before the failed one.
 #[tokio::test]
 async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
@@ -111,8 +111,8 @@ async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
         let attempts = vec![1; ids.len()];
         sql.execute(&format!("select trunkline.{verb}_many('q', $1, $2)"), &[&ids, &attempts]).await
     };
-    // As long as no message has failed, the order of acknowledgements is free, because the handlers
-    // ran in order.
+    // As long as no message has failed, acknowledgements may arrive in any order, because the
+    // handlers ran in order.
     settle("ack", &[second.0]).await.expect("its own");
     sql.execute("select trunkline.retry('q', $1, 1, '1 hour')", &[&first.0]).await.expect("its own");
     for verb in ["ack", "archive"] {
@@ -133,7 +133,7 @@ async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
     assert!(leased(&sql, "lease_partition('q', 9)").await.is_empty());
 }
 
-/// Postgres has no arrays of arrays, so such payloads are a domain, and no aggregate collects them.
+/// Postgres has no arrays of arrays. So such payloads use a domain, which no aggregate can collect.
 #[tokio::test]
 async fn arrays_are_enqueued_in_the_rows_of_their_keys() {
     let Place { sql, .. } = place::<i64>(settings()).await;

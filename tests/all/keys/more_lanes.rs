@@ -31,7 +31,7 @@ async fn enqueued_in(queue: &Queue<i64>, drafts: &[Draft<i64>]) -> Result<()> {
     transaction.commit().await
 }
 
-/// Some producers and workers opened the queue before the change, and some after.
+/// Some producers and workers opened the queue before the change, and some opened it afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_keys_holds_while_there_come_more_lanes() {
     const KEYS: usize = 60;
@@ -101,7 +101,7 @@ async fn older_handle_enqueues_after_partitions_are_added() {
     assert!(after - before <= 24, "{} rows", after - before);
 }
 
-/// The messages are leased, failed, dead or delayed.
+/// The messages are leased, failed, dead or delayed when the number of lanes changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_in_every_state_go_along() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1).max_attempts(1)).await;
@@ -138,7 +138,7 @@ async fn messages_in_every_state_go_along() {
     assert_eq!((stats.to_retry, stats.delayed), (1, 9));
 }
 
-/// The row was written when the queue had other lanes, or comes from an older dead letter.
+/// The row was written with an older number of lanes, or comes from an older dead letter.
 #[tokio::test]
 async fn row_put_back_gets_the_current_partitions_of_its_keys() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
@@ -172,7 +172,7 @@ async fn impossible_partition_numbers_are_refused_with_advice() {
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let error = db.alter_queue("plain", &Changes::new().partitions(64)).await.expect_err("it has no keys");
     assert!(error.to_string().contains("create_queue(..., partitions => 64)"), "{error}");
-    // A row that was inserted manually, with several keys and a lane that does not exist.
+    // This row was inserted manually. It has several keys, and its lane does not exist.
     let row = "insert into trunkline.queue_q (size, payload, lane, keys) values (3, '{1, 2, 3}', 500, '{a, b, c}')";
     let error = sql.execute(row, &[]).await.expect_err("refused");
     assert_eq!(error.code().map(SqlState::code), Some("TL002"));

@@ -76,8 +76,8 @@ async fn delayed_message_has_its_place_by_its_due_time() {
     history.check(1, 3);
 }
 
-/// Creates a worker that fails the first message of a key, to be retried after an hour, and
-/// completes all others.
+/// Creates a worker that fails the first message of a key, with a retry after an hour. It completes
+/// all other messages.
 fn fails_first(
     history: &History,
 ) -> impl Fn(Message<i64>) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static {
@@ -142,8 +142,8 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
     runs.stop().await;
 }
 
-/// The backlog of a resting key moves to the key's own line in many short calls. So its length
-/// blocks no caller.
+/// The backlog of a resting key moves to the key's own line in many short calls. So even a long
+/// backlog blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn backlog_is_moved_unchanged_in_short_calls() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;

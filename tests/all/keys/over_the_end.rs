@@ -1,4 +1,4 @@
-//! A holder ends a message just before its lease expires, and commits after that. The next holder
+//! A holder ends a message just before its lease expires, and commits afterwards. The next holder
 //! of the lane does not skip the message.
 
 use tokio_postgres::Client;
@@ -16,9 +16,9 @@ fn payloads(leased: &[(i64, i32, String)]) -> Vec<&str> {
     leased.iter().map(|(.., payload)| &**payload).collect()
 }
 
-/// Enqueues messages 0 to 5 of a key, of which a holder leases the first `n`. The holder calls
-/// `call` for the first message in an open transaction. Its hold on the lane has expired when this
-/// function returns.
+/// Enqueues messages 0 to 5 of a key. A holder leases the first `n` of them, and calls `call` for
+/// the first message in an open transaction. When this function returns, the holder's hold on the
+/// lane has expired.
 async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
     let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);

@@ -1,4 +1,4 @@
-//! Leases along lanes return messages whose leases have expired. Each of these messages may have
+//! Leases through lanes return messages whose leases have expired. Each of these messages may have
 //! killed its worker.
 
 use tokio_postgres::Client;
@@ -7,8 +7,8 @@ use trunkline::Settings;
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
-/// Creates four messages with expired leases, each in its own lane, and in each of the other four
-/// lanes a message that was never leased.
+/// Creates four messages with expired leases, each in its own lane. Each of the other four lanes
+/// has a message that was never leased.
 async fn four_ran_out(settings: Settings) -> Place<i64> {
     let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
@@ -29,8 +29,8 @@ async fn crash(sql: &Client) {
     sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");
 }
 
-/// Counts the messages that a call returns: those marked as expired, those that were leased before,
-/// and all of them.
+/// Counts the messages that a call returns: the messages marked as expired, the messages that were
+/// leased before, and all messages.
 async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
     let counted = format!(
         "select count(*) filter (where b.ran_out), count(*) filter (where b.attempt > 1), count(*) from trunkline.{call} b"

@@ -1,4 +1,4 @@
-//! A rate per key holds in every time span, over all workers, even if they vanish. Other keys are
+//! A rate per key holds in every period, over all workers, even if workers vanish. Other keys are
 //! not blocked.
 
 use std::{
@@ -14,8 +14,8 @@ use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 const RATE: f64 = 20.0;
 const BURST: u32 = 5;
-/// The tolerance for a thread that pauses between the start of a message and its handler's look at
-/// the clock. On a single-threaded runtime no other message starts during that pause.
+/// The tolerance for a thread that pauses after the start of a message and before its handler reads
+/// the clock. On a single-threaded runtime, no other message starts during that pause.
 const JITTER: f64 = 0.08;
 
 fn limits() -> Limits {
@@ -41,8 +41,8 @@ impl Begun {
         Worker::new(queue, handler).concurrency(16)
     }
 
-    /// Checks for every time span that a key started at most as many messages as a full bucket and
-    /// its refill allow.
+    /// Checks that in every period, a key started at most as many messages as a full bucket and its
+    /// refill allow.
     fn check(&self) {
         for (key, begun) in &mut *self.0.lock().expect("no panic") {
             begun.sort();
@@ -68,7 +68,7 @@ async fn key_keeps_to_its_rate_and_other_keys_pass() {
     let other = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
     let running = [Runs::start(begun.worker(queue.clone())), Runs::start(begun.worker(other))];
     eventually("the others are done", async || begun.0.lock().expect("no panic").len() == 20).await;
-    // The other keys may also have used up all their messages.
+    // The other keys may also have used up all of their messages by now.
     let takes_its_time = || start.elapsed().as_secs_f64() >= (50.0 - f64::from(BURST)) / RATE;
     assert!(begun.count() < 69 || takes_its_time(), "the one key takes its time: {:?}", start.elapsed());
     drained(&queue).await;

@@ -1,4 +1,4 @@
-//! Every way to look at a message also shows its key.
+//! Every call that shows a message also shows its key.
 
 use trunkline::{Readable, Settings};
 

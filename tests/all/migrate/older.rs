@@ -16,8 +16,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     let queue = db.queue::<String>("q").await.expect("opened");
     let id = queue.enqueue("kept".to_owned()).await.expect("enqueued").id();
     let wanted = schema(&sql).await;
-    // These are functions of another library version: one differs, one is missing, and one template
-    // does not exist yet.
+    // These functions are from another library version. One function differs, one is missing, and
+    // one template does not exist yet.
     sql.batch_execute(
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
          create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
@@ -36,7 +36,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     works(&queue, &mut sql).await;
 }
 
-/// Each queue had the functions of all kinds until version 22, and templates had other columns.
+/// Until version 22, each queue had the functions of all kinds, and templates had other columns.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_of_other_kinds_go_with_the_upgrade() {
     let url = database().await;
@@ -78,8 +78,8 @@ async fn a_schema_that_others_can_change_is_refused() {
     assert!(error.to_string().contains("belongs to squatter"), "{error}");
     assert_eq!(db.schema_version().await.expect("asked"), 0, "and nothing was done");
 
-    // A schema that was taken over from another role is refused, too, while it contains that role's
-    // function.
+    // A schema that was taken over from another role is refused as long as it contains a function
+    // of that role.
     sql.batch_execute(
         "set role squatter; create function trunkline.check_queue(queue text) returns void language sql as ''; reset role;
          alter schema trunkline owner to current_user",
@@ -140,7 +140,7 @@ async fn every_function_says_where_names_are_looked_up() {
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
     // These functions delete stale rows, return an id to its pool, or copy a table that the caller
-    // may delete from. A role that may call them can achieve nothing else with them.
+    // may delete from. A role that may call them can do nothing else with them.
     let definer = "select array_agg(proname::text order by proname) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     let definers: Vec<String> = sql.query_one(definer, &[]).await.expect("read").get(0);
     assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "rewrite", "wait_no_more"]);
@@ -191,14 +191,14 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
             .await
             .expect("let in");
     }
-    // With a consumer that listens, it notifies, too.
+    // With a listening consumer, the enqueue also notifies.
     for _ in 0..2 {
         sql.batch_execute("select trunkline.enqueue('q', 7::pg_catalog.int8), trunkline.enqueue('q', '7'::text)")
             .await
             .expect("enqueued");
         sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
     }
-    // The first call of a session looks; the second compares numbers and times.
+    // The first call of a session probes the floor; the second compares numbers and times.
     for _ in 0..2 {
         sql.batch_execute("select trunkline.floor('q')").await.expect("a floor");
     }
@@ -215,8 +215,8 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
     }
 }
 
-/// A role that may create objects in `public` creates better matches there than the system's own
-/// functions and operators.
+/// A role that may create objects in `public` creates functions and operators there. They match
+/// better than the system's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     let url = database().await;
@@ -250,8 +250,8 @@ async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     ] {
         sql.query(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
     }
-    // The library's statements and its migration run with that search path as the database's
-    // default.
+    // The library's statements and its migration work even if that search path is the default of
+    // the database.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
     sql.batch_execute(&format!(
         "alter database {name} set search_path = public, pg_catalog; update trunkline.version set functions = ''"

@@ -35,7 +35,8 @@ pub enum Step {
     Lease {
         n: usize,
     },
-    /// Ends some of the leases that are held, or, if `late`, of all leases that were ever granted.
+    /// Ends some of the leases that are held. If `late` is set, chooses from all leases that were
+    /// ever granted.
     End {
         how: End,
         which: u16,
@@ -51,13 +52,13 @@ pub enum Step {
     Discard {
         which: u16,
     },
-    /// Cancels some of the waiting and leased messages in a transaction, which may or may not
-    /// commit.
+    /// Cancels some of the waiting and leased messages in a transaction, which is committed or
+    /// rolled back.
     Cancel {
         which: u16,
         commit: bool,
     },
-    /// Makes some of these messages due now, or in about an hour.
+    /// Makes some of these messages due now or in about an hour.
     Reschedule {
         which: u16,
         delayed: bool,
@@ -147,8 +148,8 @@ impl Model {
         }
     }
 
-    /// Returns the next `n` due messages in order. Messages before or between them that have no
-    /// attempts left become dead.
+    /// Returns the next `n` due messages in order. Any message on the way that has no attempts left
+    /// becomes dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));

@@ -1,5 +1,5 @@
-//! A logical replication that follows the documented steps: queues of every kind continue where
-//! they were.
+//! A logical replication follows the documented steps, and queues of every kind continue on the
+//! replica.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use crate::fixture::{connect, eventually};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Returns a message with its key. Numbers below 60 share the key of the backlog.
+/// Returns a message with its key. Messages below 60 share the key of the backlog.
 fn draft(nr: i64) -> Draft<i64> {
     Draft::new(nr).key(if nr < 60 { "busy".to_owned() } else { format!("key {nr}") })
 }
@@ -29,8 +29,9 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.migrate().await.expect("migrated");
     let sql = connect(&here.url()).await;
 
-    // Creates a queue whose number of lanes has grown, in which a key's first message waits for its
-    // retry; a second queue with a claimed unique key; and a limit, a pause and a schedule.
+    // Creates three things. In the first queue the number of lanes has grown, and a key's first
+    // message waits for its retry. The second queue has a claimed unique key. The third part is a
+    // limit, a pause and a schedule.
     db.create_queue("keys", &Settings::new("int8").partitions(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");
@@ -63,7 +64,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     for nr in 1..80 {
         keys.enqueue(draft(nr)).await.expect("enqueued");
     }
-    // The worker meets the messages behind the retry, and moves them to the backlog of their key.
+    // The worker finds the messages behind the retry, and moves them to the backlog of their key.
     work(&db, 20).await;
     // Compactions reach the replica too.
     for queue in ["keys", "once"] {
@@ -112,7 +113,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     let again = once.enqueue(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
     assert!(!again.is_new(), "the claim came along");
     assert_eq!(once.take(9).await.expect("taken").len(), 1);
-    // The backlog waits for its first message, and then arrives in order.
+    // The backlog waits for its first message, and is then delivered in order.
     assert!(work(&db, 0).await.is_empty(), "behind a retry and a lease");
     let keys = db.queue::<i64>("keys").await.expect("opened");
     keys.ack([lease]).await.expect("the lease goes on");
@@ -121,11 +122,12 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(then, (0..60).collect::<Vec<_>>());
 }
 
-/// The step that lists the tables of messages and schedules.
+/// The documented statement that lists the tables of messages and schedules.
 const PUBLISH: &str = "select 'create publication queues for table ' || string_agg(c.oid::regclass::text, ', ')
      from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname ~ '^(queue|dead|archive|unique)_|^schedule$'";
 
-/// Runs a worker until nothing is due. Returns the handled payloads, at least `least` of them.
+/// Runs a worker until nothing is due. Returns the payloads that it handled, at least `least` of
+/// them.
 async fn work(db: &Db, least: usize) -> Vec<i64> {
     let handled = Arc::new(Mutex::new(Vec::new()));
     let seen = handled.clone();

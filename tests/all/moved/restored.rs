@@ -1,4 +1,4 @@
-//! A backup is restored: the queue returns to its old state, but its surroundings do not.
+//! A backup is restored: the queue returns to an older state, but its environment does not.
 
 use trunkline::Db;
 

@@ -1,4 +1,4 @@
-//! A server for a single test, which may change the data folder while the server is stopped.
+//! A server for a single test. While the server is stopped, the test may change its data folder.
 
 use std::{
     fs,
@@ -63,7 +63,7 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// Copies the data folder while the server is stopped, as a backup does, or for point-in-time
+    /// Copies the data folder while the server is stopped, for a backup or for point-in-time
     /// recovery.
     pub fn backs_up(&self) {
         self.copies(&self.data(), &self.folder.join("backup"));
@@ -79,14 +79,14 @@ impl Server {
         assert!(copied.expect("it runs").success(), "{} is not copied", from.display());
     }
 
-    /// Makes the server a standby, which recovers without an end from a primary that sends nothing.
+    /// Makes the server a standby. Its recovery does not end, because its primary sends nothing.
     pub fn becomes_a_standby(&self) {
         let (signal, owner) = (self.data().join("standby.signal"), self.data().metadata().expect("it is there"));
         fs::write(&signal, "").expect("written");
         chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("given");
     }
 
-    /// Makes the server a copy of another one, and its hot standby. Both are restarted.
+    /// Makes the server a copy and hot standby of another server. Both are restarted.
     pub fn follows(&mut self, primary: &mut Self) {
         self.stop();
         primary.stop();
@@ -113,7 +113,7 @@ impl Server {
         assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&said));
     }
 
-    /// Enables checksums, which are the default since PostgreSQL 18.
+    /// Enables checksums, which are the default in PostgreSQL 18 and later.
     pub fn gets_checksums(&self, binaries: &Binaries) {
         self.run(binaries, "pg_checksums", &["--enable", "--no-sync", "--pgdata", &text(&self.data())]);
     }

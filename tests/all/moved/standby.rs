@@ -1,4 +1,4 @@
-//! Compactions reach a hot standby and a logical replica, like any `truncate`.
+//! Compactions reach a hot standby and a logical replica, like any other `truncate`.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Queue, Settings};
@@ -6,11 +6,11 @@ use trunkline::{Db, Queue, Settings};
 use super::server::Server;
 use crate::fixture::{connect, eventually};
 
-/// Compacts however little it brings.
+/// Compacts even if little space can be freed.
 const COMPACT: &str = "select refused from trunkline.compact('q', -1000000000)";
 
-/// A reader that is in the way of a compaction is cancelled after `max_standby_streaming_delay`.
-/// All messages are there afterwards. An older snapshot sees an empty queue.
+/// A reader that blocks a compaction is cancelled after `max_standby_streaming_delay`. Afterwards
+/// all messages exist. An older snapshot sees an empty queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_has_all_messages_after_a_compaction_and_cancels_who_reads_them() {
     let mut here = Server::start(None, &[]);

@@ -12,8 +12,8 @@ use crate::{fixture::cluster, versions::found};
 pub struct Tools(Binaries);
 
 impl Tools {
-    /// Finds the programs next to the tests' server, or the newest installation that has them. A
-    /// server that the launcher downloads comes without such programs.
+    /// Finds the programs next to the tests' server, or in the newest installation that has them. A
+    /// server that the launcher downloads does not include these programs.
     pub fn found(needed: &[&str]) -> Self {
         let others = found();
         let all = [cluster().binaries().clone()].into_iter().chain(others.into_values().rev());

@@ -74,13 +74,13 @@ impl Kept {
     }
 }
 
-/// Runs on one thread, so that its subscriber receives the spans of all tasks that the library
-/// spawns.
+/// The test runs on one thread, so that its subscriber receives the spans of all tasks that the
+/// library spawns.
 #[tokio::test]
 async fn each_verb_has_a_span_and_says_what_it_did() {
     let kept = Kept::default();
-    // With a second subscriber, `tracing` asks both. With only one, it may ask the subscriber of
-    // the first thread that reaches the callsite, and that thread may belong to another test.
+    // With a second subscriber, `tracing` asks both. With only one, `tracing` may ask the
+    // subscriber of the first thread that reaches the callsite, which may belong to another test.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _subscribed = tracing::subscriber::set_default(kept.clone());
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;

@@ -1,4 +1,4 @@
-//! The plans of queues with keys: messages are read along the lines of their lanes.
+//! Tests the plans of queues with keys, where messages are read through the lines of their lanes.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::fixture::{connect, database};
 
-/// The statements that queues with keys have in a form of their own, with the indexes that each may
+/// The statements that have a separate form for queues with keys, and the indexes that each may
 /// use. `place_q` has the order of a lane. `due_q` contains leased and delayed messages.
 pub const STATEMENTS: &[Planned] = &[
     ("partitioned/enqueue", "0, 1, '{1}', null, -1, '{a}'", Way::NoRows),
@@ -29,7 +29,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("partitioned/line", "'{key 1,key 2}', '{1,1}'", Way::NoRows),
 ];
 
-/// Calls of the other functions, and the indexes that each may use.
+/// Calls of the remaining functions, and the indexes that each may use.
 const CALLS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
     ("select trunkline.do_behind_q(array[1024, 2048])", &["place_q", "key_q"]),
@@ -83,7 +83,7 @@ async fn queues_with_keys_are_read_along_their_lanes() {
             }
         });
         let calls = of_statements.chain(CALLS.iter().map(|(call, may_use)| (*call, (*call).to_owned(), *may_use)));
-        // A rate per key changes only the calls along lanes.
+        // A rate per key changes only the calls for lanes.
         for (_, call, may_use) in calls.filter(|(name, ..)| state != "limited" || name.contains("lanes")) {
             let planned = Planner::connect(&url, "auto").await.plan(&call, &relations).await;
             called.extend(&planned.calls);

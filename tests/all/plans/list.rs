@@ -1,5 +1,5 @@
-//! Every statement and function of the library, with the way in which it reaches a queue's rows.
-//! Those that touch no rows are listed with the reason.
+//! Every statement and function of the library, with its way to reach a queue's rows. Statements
+//! and functions that touch no rows are listed with the reason.
 
 /// The ways in which a statement may reach its rows.
 #[derive(Debug, Clone, Copy)]
@@ -20,22 +20,22 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
-/// A message is buried or archived unless its id already exists.
+/// A message is buried or archived, unless its id already exists there.
 const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
 const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
 const BACK: Way = Along(&["deadkey_q", "key_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
-/// Ticks that were set by a clock that was ahead are repaired on the way.
+/// Also repairs ticks that a clock set ahead has left in the future.
 const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
 /// The statement also reads the message that is due last.
 const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// The sequence itself has no index. If a table were read to its end, there would be an aggregate
-/// over it.
+/// The sequence itself has no index. A scan of a whole table would appear with an aggregate over
+/// it.
 const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
 
 /// The name of a file without its extension, the call, and its way. `IDS` are ten leased messages
@@ -43,7 +43,7 @@ const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", 
 /// `TEXTS` have the same length. `LETTERS` are dead letters and an id that does not exist.
 pub type Planned = (&'static str, &'static str, Way);
 
-/// The files of `sql/statements`, with their parameters. Those in `plain/` are of queues without
+/// The files of `sql/statements`, with their parameters. Files in `plain/` belong to queues without
 /// priorities and keys.
 pub const STATEMENTS: &[Planned] = &[
     ("take", "5, '-infinity', 1, true", DUE_FIRST),
@@ -85,7 +85,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("find", "7000000000000", FIND),
     ("gone", "IDS, ONES", KEY),
     ("cancel", "IDS", KEY),
-    // One message in a row of three.
+    // This is one message in a row of three.
     ("cancel", "'{3072000001025}'", KEY),
     ("reschedule", "'{2048,3072}', 60", KEY),
     ("reschedule", "'{2048,3072}', -4000000000", KEY),
@@ -104,7 +104,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
 ];
 
-/// The statements that queues with priorities have in a form of their own.
+/// The statements that have a separate form for queues with priorities.
 pub const WITH_PRIORITIES: &[Planned] = &[
     ("priority/enqueue", "0, 1, '{1}', null, 2", NoRows),
     ("priority/enqueue_in", "'{1}', 0, null, 2", NoRows),
@@ -177,7 +177,7 @@ pub const VERBS: &[Planned] = &[
     ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
 ];
 
-/// The reason why these are not planned in queues without keys: see `keys.rs`.
+/// The reason why these calls are not planned in queues without keys: see `keys.rs`.
 const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looked at by themselves";
 
 /// The files of `sql/statements` that touch no rows of a queue.
@@ -346,5 +346,5 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it moves every message, in tests alone", &["shift"]),
 ];
 
-/// The functions of queues with keys that read no rows: they refuse the call.
+/// The functions of queues with keys that only refuse the call, and therefore read no rows.
 pub const REFUSALS: &[&str] = &["batch", "cut", "enqueue", "lease", "take"];

@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub struct Node {
     pub name: String,
-    /// The fields of the node and of all nodes in it.
+    /// The fields of the node and of all nodes below it.
     text: String,
     inner: Vec<Node>,
 }
@@ -34,7 +34,7 @@ impl Node {
         open.remove(0)
     }
 
-    /// Returns the node and all nodes in it.
+    /// Returns the node and all nodes below it.
     pub fn all(&self) -> Vec<&Self> {
         std::iter::once(self).chain(self.inner.iter().flat_map(Self::all)).collect()
     }
@@ -45,7 +45,8 @@ impl Node {
         ways.contains(&&*self.name)
     }
 
-    /// Returns true if the node reads all rows of a node below it before it returns its first row.
+    /// Returns true if the node reads all rows from a node below it before it returns its first
+    /// row.
     pub fn gathers(&self) -> bool {
         ["SORT", "INCREMENTALSORT", "HASH", "AGG", "MATERIAL"].contains(&&*self.name)
     }

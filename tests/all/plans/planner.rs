@@ -17,15 +17,15 @@ pub struct Planned {
     pub calls: BTreeSet<u32>,
 }
 
-/// A fresh connection that prints its plans.
+/// A new connection that prints its plans.
 pub struct Planner {
     client: Client,
     plans: mpsc::UnboundedReceiver<String>,
 }
 
 impl Planner {
-    /// Opens a connection. `cache` is its `plan_cache_mode`; it is fixed because PostgreSQL
-    /// otherwise switches from custom to generic plans by itself.
+    /// Opens a connection with `cache` as its `plan_cache_mode`. The mode is fixed, because
+    /// PostgreSQL otherwise switches from custom to generic plans by itself.
     pub async fn connect(url: &str, cache: &str) -> Self {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
         let (sender, plans) = mpsc::unbounded_channel();

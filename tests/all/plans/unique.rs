@@ -1,5 +1,5 @@
-//! The plans of queues with uniqueness: keys and ended messages are found through indexes, whatever
-//! the state of the tables is.
+//! Tests the plans of queues with unique keys: keys and ended messages are found through indexes,
+//! whatever the state of the tables.
 
 use trunkline::Settings;
 
@@ -16,8 +16,8 @@ use crate::fixture::{connect, database};
 const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// Statements of queues with uniqueness. The first uses a free key; the next ones use keys of which
-/// some are taken.
+/// Statements of queues with unique keys. The first statement uses a free key; in the others, some
+/// keys are taken.
 pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
@@ -26,7 +26,7 @@ pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
 ];
 
-/// The files of `sql/functions` for queues with uniqueness, and the functions that end messages.
+/// The files of `sql/functions` for queues with unique keys, and the functions that end messages.
 pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
     ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),

@@ -16,9 +16,9 @@ use crate::fixture::{cluster, eventually, through, user};
 /// The number of server connections per database.
 pub const SERVERS: usize = 2;
 
-/// The shell script that runs pgbouncer, and stops it when its input closes: when the value is
-/// dropped, or when the process ends. Since 1.23 any other signal waits for the clients, and they
-/// wait for the thread that waits here.
+/// The shell script that runs pgbouncer. It stops pgbouncer when its input closes, which happens
+/// when the value is dropped or the process ends. Since 1.23, pgbouncer waits for its clients after
+/// any other signal. The clients would wait for the thread that waits here.
 const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
@@ -63,8 +63,8 @@ impl Pgbouncer {
     async fn start_with(program: &Path, more: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-pgb-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // The folder must not be closed to all but root, because pgbouncer runs as the account that
-        // runs the cluster.
+        // Accounts other than root must be able to enter the folder, because pgbouncer runs under
+        // the account that runs the cluster.
         let folder = cluster().socket_dir().parent().expect("not the root").join(name);
         fs::create_dir(&folder).expect("a folder is made");
         let (mine, theirs) = (fs::metadata(&folder), fs::metadata(cluster().data_dir()));

@@ -1,5 +1,5 @@
-//! Random histories: each taken message was among the first by age plus aging, within a
-//! tolerance of one sixteenth of the aging.
+//! Random histories: each taken message was among the first by age plus aging. The tolerance is one
+//! sixteenth of the aging.
 
 use proptest::prelude::*;
 use trunkline::Settings;
@@ -46,7 +46,7 @@ proptest! {
                     break;
                 }
             }
-            // Within a priority the order is exactly by age.
+            // Within a priority, the order is exactly by age.
             Ok(())
         })?;
     }

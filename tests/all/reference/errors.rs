@@ -1,5 +1,5 @@
 //! The errors that a function raises, directly or through a function that it calls. They are read
-//! from the source, so no list is maintained manually.
+//! from the source, so there is no list to maintain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,15 +27,15 @@ const CODES: [(&str, &str); 18] = [
     ("undefined_table", "42P01"),
 ];
 
-/// The codes that a function raises directly, and the functions that it calls. Functions of a queue
-/// have names like `do_take`.
+/// The codes that a function raises directly, and the functions that it calls. The functions of a
+/// queue have names like `do_take`.
 #[derive(Default)]
 struct Direct {
     raised: BTreeSet<&'static str>,
     called: BTreeSet<String>,
 }
 
-/// Every function, with its overloads merged.
+/// All functions, with overloads merged.
 pub struct Errors(BTreeMap<String, Direct>);
 
 impl Errors {

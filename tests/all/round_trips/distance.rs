@@ -23,14 +23,15 @@ use tokio::{
 use crate::fixture::{cluster, eventually};
 
 /// The delay of an answer. It is long enough for a program to send everything that it can send
-/// before the answer.
+/// without that answer.
 const AWAY: Duration = Duration::from_millis(500);
 /// The time without traffic after which background work, such as the notification after an enqueue,
-/// has ended.
+/// is assumed to have ended.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// A proxy to the cluster that counts turns. A turn is everything that is sent between two answers,
-/// on any connection. So the count does not depend on time, and parallel requests are one turn.
+/// A proxy to the cluster that counts turns. A turn consists of everything that is sent between two
+/// answers, on any connection. So the count does not depend on time, and parallel requests count as
+/// one turn.
 pub struct Distance {
     pub port: u16,
     state: Arc<State>,

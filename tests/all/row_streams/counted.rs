@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::fixture::{cluster, eventually};
 
-/// The time without traffic after which no more is expected.
+/// The time without traffic after which no further traffic is expected.
 const QUIET: Duration = Duration::from_millis(100);
 
 pub struct Counted {

@@ -62,7 +62,7 @@ async fn invalid_schedule_notes_its_problem_and_holds_up_no_other() {
     let (bad, never) = (one(&db, "bad").await, one(&db, "never").await);
     assert!(bad.problem.as_deref().is_some_and(|why| why.contains("99 * * * *")) && bad.next.is_none(), "{bad:?}");
     assert!(never.problem.as_deref().is_some_and(|why| why.contains("no such date")), "{never:?}");
-    // Once it is corrected, the schedule continues.
+    // Once the schedule is corrected, it continues.
     assert!(queue.schedule(&Schedule::new("bad", YEARLY), &1).await.expect("set"));
     eventually("it is mended", async || one(&db, "bad").await.next > Some(SystemTime::now())).await;
     assert_eq!(one(&db, "bad").await.problem, None);

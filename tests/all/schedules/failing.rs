@@ -1,4 +1,4 @@
-//! A tick that fails, with any error and at any time, stops no other schedule.
+//! A tick that fails, with any error and at any time, blocks no other schedule.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use trunkline::{Schedule, Settings};
 use super::{Ticks, YEARLY, not_since, one};
 use crate::fixture::{Place, connect, eventually, place, within};
 
-/// Errors that triggers may raise, and those of the server itself.
+/// Errors that triggers may raise, and errors of the server itself.
 const CODES: [&str; 13] = [
     "UE001", "XX000", "0A000", "55000", "38000", "55P03", "40001", "40P01", "57014", "53200", "P0001", "42501", "22000",
 ];

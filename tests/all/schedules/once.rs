@@ -1,4 +1,4 @@
-//! Each tick happens once, whatever happens to the processes that make the ticks.
+//! Each tick happens once, regardless of what happens to the processes that make the ticks.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -68,7 +68,7 @@ async fn tick_claimed_and_not_made_is_made_by_another_process() {
     let holder = connect(&url).await;
     holder.batch_execute("begin; select * from trunkline.claim_schedules('-infinity', 10)").await.expect("locked");
     let runs = Ticks::start(&db);
-    // The process has looked, and has found the schedule locked by another session.
+    // The process has probed the schedule, and has found it locked by another session.
     eventually("it has asked more than once", async || {
         let asked = "select count(*) > 0 from pg_stat_activity
                      where application_name = 'trunkline' and query like '%claim_schedules%' and datname = current_database()";

@@ -1,5 +1,5 @@
-//! The message of a schedule does not depend on the settings of the sessions, neither of the one
-//! that declares it nor of those that make its ticks.
+//! The message of a schedule does not depend on the settings of sessions: neither of the session
+//! that declares the schedule, nor of the sessions that make its ticks.
 
 use trunkline::{Db, Schedule, Settings};
 
@@ -12,7 +12,7 @@ const SETTINGS: [&str; 2] = [
     "set datestyle = 'German, MDY'; set intervalstyle = iso_8601; set timezone = 'America/New_York'; set extra_float_digits = -15; set bytea_output = hex",
 ];
 
-/// Types with texts that have the intended meaning in only one of the sessions.
+/// Types, each with a text that has the intended meaning in only one of the sessions.
 const PAYLOADS: [(&str, &str); 11] = [
     ("date", "03/04/2026"),
     ("timestamp", "03/04/2026 05:06:07.89"),
@@ -48,8 +48,8 @@ async fn scheduled_message_is_as_declared_whatever_the_session_settings() {
             assert!(!declaring.query_one(&set, &[]).await.expect(&set).get::<_, bool>(0), "{set}: the same");
             making.batch_execute(&format!("select trunkline.fire_schedule('{name}')")).await.expect("fired");
             let same = format!("select payload = array[{quoted}::{kind}] from trunkline.\"queue_{name}\"");
-            // If the payload type is an array, the column is an array of a domain over that type:
-            // Postgres has no arrays of arrays.
+            // If the payload type is an array, the column is an array of a domain over that type,
+            // because Postgres has no arrays of arrays.
             let same = if kind.ends_with("[]") {
                 format!("select payload[1] = {quoted}::{kind} from trunkline.\"queue_{name}\"")
             } else {

@@ -1,4 +1,4 @@
-//! One of three servers goes away and comes back: every answer stays true, and the other two
+//! One of three servers becomes unavailable and returns. Every answer stays true, and the other two
 //! servers continue in the meantime.
 
 use std::{
@@ -18,7 +18,7 @@ use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop};
 use super::{counts, numbers, shard};
 use crate::fixture::{SOON, cluster, eventually, settled, through};
 
-/// Private servers of the test.
+/// The private servers of the test.
 struct Servers(Vec<Arc<Cluster>>);
 
 impl Servers {
@@ -58,7 +58,7 @@ struct Told {
     /// Enqueues with an unknown outcome.
     unknown: HashSet<i64>,
     received: HashSet<i64>,
-    /// Confirmed acknowledgements, which must not come back.
+    /// Confirmed acknowledgements. Their messages must not be delivered again.
     acknowledged: HashSet<i64>,
     /// Payloads that the worker handled, perhaps more than once.
     handled: HashSet<i64>,
@@ -88,8 +88,8 @@ impl Load {
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
                 Ok(_) => drop(told.enqueued.insert(n)),
-                // This is the only possible error while two servers are up: the enqueue was in
-                // flight when its server died.
+                // This is the only possible error while two servers are running: the enqueue was in
+                // flight when its server stopped.
                 Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
                 Err(error) => panic!("{error:?}"),
             }
@@ -112,7 +112,7 @@ impl Load {
                     told.received.insert(message.payload);
                 }
             }
-            // Makes one call per shard, so that an error concerns only that shard.
+            // Makes one call per shard, so that an error affects only that shard.
             for part in messages.chunk_by(|one, other| one.shard == other.shard) {
                 let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits without an end");
                 let lost: HashSet<i64> = match &acked {
@@ -128,8 +128,8 @@ impl Load {
         }
     }
 
-    /// Enqueues `count` messages at once, distributed in turn over all shards whatever their load
-    /// is. With a hash, all of these numbers could end up on one shard.
+    /// Enqueues `count` messages at once, distributed in turn over all shards regardless of their
+    /// load. With a hash, all of these numbers could go to the same shard.
     async fn probe(&self, count: i64) -> BTreeMap<shards::Id, usize> {
         let first = self.number.fetch_add(count, Ordering::Relaxed);
         let queue = self.queue.routing(shards::Routing::RoundRobin);
@@ -237,7 +237,7 @@ async fn unresponsive_shard_holds_up_only_calls_already_waiting() {
     let stuck: Vec<_> = (0..20).map(call).collect();
     let waiting = || stuck.iter().filter(|call| !call.is_finished()).count();
     eventually("half of them are answered", || async { waiting() == 10 }).await;
-    // If a server does not answer for a second, calls go to the other one.
+    // If a server does not answer for a second, calls use the other server.
     let begun = Instant::now();
     eventually("it is passed over", || async {
         timeout(Duration::from_millis(500), try_join_all((0..10).map(|n| queue.enqueue(n)))).await.is_ok()
@@ -267,8 +267,8 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
     let (proxy, url) = (proxy(), shard().await);
     let (shards, queue) = behind(&proxy, &url).await;
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
-    // Existing connections break, and new ones receive no answer: a login takes two seconds to
-    // fail.
+    // Existing connections break, and new connections receive no answer. A login takes two seconds
+    // to fail.
     proxy.hold(Hold::Both);
     proxy.cut_all();
     proxy.hold(Hold::Both);

@@ -57,7 +57,7 @@ async fn shard_with_a_backlog_holds_up_no_other_shard() {
         }
         assert!(little >= 1 && (n < 30 || little >= 5), "of {n}, {little} in three calls");
     }
-    // If a shard takes longer than a second for this many messages, it gives them back, and is
+    // A shard that takes longer than a second for this many messages gives them back. It is then
     // asked again.
     let mut all = 3 + 6 + 90;
     while all < 20_010 {
@@ -106,7 +106,7 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
                         for message in &messages {
                             transaction.send(&EFFECT, (message.payload,)).await?;
                         }
-                        // Some handlers fail in the middle of the work.
+                        // Some handlers fail halfway through the work.
                         match tries.fetch_add(1, Ordering::Relaxed) % 5 {
                             2 => Err(Failure::retry("not this time")),
                             _ => Ok(messages.len()),
@@ -129,7 +129,7 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
     assert_eq!(all, (0..60).collect::<Vec<_>>());
     assert!(tries.load(Ordering::Relaxed) > 9, "some failed");
 
-    // The same done manually: on a shard with a due message, in a transaction there.
+    // The same steps are done manually: on a shard with a due message, in a transaction there.
     three.queue.enqueue(99).await.expect("enqueued");
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let shard = consumer.ready().await.expect("due");
@@ -184,7 +184,7 @@ async fn worker_reports_a_queue_dropped_on_one_shard() {
     part.db().drop_queue("q").await.expect("dropped");
     let error = timeout(SOON, working).await.expect("in time").expect("no panic").expect_err("an error");
     assert!(error.is_no_queue(), "{error}");
-    // A worker for one shard still works like a worker for a single queue.
+    // A worker for one shard still works as for a single queue.
     let rest = three.queue.queues().swap_remove(0);
     let one = Runs::start(Worker::new(rest.of.clone(), |_| async { Ok::<(), Failure>(()) }));
     rest.enqueue(1).await.expect("enqueued");

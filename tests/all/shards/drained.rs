@@ -24,8 +24,8 @@ async fn drain_waits_for_all_messages_and_then_closes_the_queue() {
     let delayed = part.enqueue(Draft::new(10).after(Duration::from_secs(3600))).await.expect("enqueued").id();
     let leased = part.lease(2).await.expect("leased");
     part.bury(&leased[..1], "never").await.expect("buried");
-    // This represents another process. It has just checked for draining shards, and will not check
-    // again for five seconds.
+    // This handle represents another process. It has just checked for draining shards, and will not
+    // check again for five seconds.
     let other = shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
     assert_eq!(counts(try_join_all((0..3).map(|n| other.enqueue(n))).await.expect("enqueued")).len(), 3);
 
@@ -54,8 +54,8 @@ async fn drain_waits_for_all_messages_and_then_closes_the_queue() {
     assert!(left.is_drained());
     assert_eq!((left.sum().messages, left.sum().dead, left.queues[0].0.as_str()), (0, 1, "q"));
 
-    // A process that has not noticed the drain yet is refused on that shard, and enqueues
-    // elsewhere.
+    // A process that has not noticed the drain yet is refused by that shard, and enqueues on
+    // another one.
     let error = part.enqueue(1).await.expect_err("it is closed");
     assert!(error.is_drained() && !error.is_bad_payload() && !error.is_outcome_unknown(), "{error}");
     assert!(error.to_string().contains("trunkline shard resume"), "{error}");
@@ -69,7 +69,7 @@ async fn drain_waits_for_all_messages_and_then_closes_the_queue() {
     let state = three.shards.list().into_iter().find(|state| state.id == Some(id)).expect("it is listed");
     assert!(state.drains && state.down.is_none());
 
-    // The shard can be resumed, with everything in it.
+    // The shard can be resumed with all of its contents.
     three.shards.resume(id).await.expect("resumed");
     let ids = try_join_all((0..9).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
     assert_eq!(counts(ids)[&id], 3);
@@ -91,7 +91,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
-    // These represent separate processes, which have to notice the drain by themselves.
+    // These handles represent separate processes, which have to notice the drain by themselves.
     let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
         let enough = enough.clone();

@@ -1,4 +1,4 @@
-//! The rules for shards of the same set, and a server that joins the set.
+//! Tests the rules for shards of the same set, and a server that joins the set.
 
 use std::time::Duration;
 

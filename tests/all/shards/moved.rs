@@ -1,5 +1,5 @@
-//! Waiting messages of a draining shard move to the other shards, each exactly once, whatever is
-//! interrupted.
+//! Waiting messages of a draining shard move to the other shards. Each message moves exactly once,
+//! no matter which step is interrupted.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards};
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
 
-/// Returns all messages of the queue: the ids by payload.
+/// Returns all messages of the queue, as ids by payload.
 async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
     let mut there = BTreeMap::<i64, Vec<String>>::new();
     for part in three.queue.queues() {
@@ -97,7 +97,8 @@ async fn priorities_and_the_order_go_along() {
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
 }
 
-/// Stops a move between two of its steps by a lock on a table, and drops it there, as a kill would.
+/// Stops a move between two of its steps with a lock on a table. Then drops the move, as a kill
+/// would.
 async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
     let locker = superuser(on).await;
     locker.batch_execute(&format!("begin; lock table trunkline.{lock} in share mode")).await.expect("locked");
@@ -106,8 +107,8 @@ async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_the
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // The last statement still waits for the lock. It then continues, as it would for a killed
-    // client.
+    // The last statement still waits for the lock. Afterwards it continues, as it would for a
+    // killed client.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 
@@ -117,7 +118,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     let id = three.ids()[2];
     let part = three.queue.on(id).expect("open");
     for url in &three.urls {
-        // The tables exist since an earlier drain.
+        // The tables already exist because of an earlier drain.
         let sql = include_str!("../../../sql/statements/move_tables.sql");
         superuser(url).await.batch_execute(sql).await.expect("made");
     }
@@ -126,8 +127,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     for n in 300..400 {
         part.enqueue(n).await.expect("enqueued");
     }
-    // The messages have left their queue and are not yet in another one, because the receiving
-    // shard cannot record them.
+    // The messages have left their queue and have not reached another queue yet, because the
+    // receiving shard cannot record them.
     let others = three.queue.queues().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
     let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
     let [one, other] = &others[..] else { panic!("two") };
@@ -137,7 +138,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     interrupted(&three, id, "moved", one, left).await;
     locker.batch_execute("commit").await.expect("unlocked");
     assert!(three.shards.left(id).await.is_ok_and(|left| !left.is_drained()));
-    // The messages are in the other queue, but are not yet removed from `trunkline.moving`.
+    // The messages are in the other queue, but they have not been removed from `trunkline.moving`
+    // yet.
     let came = async || {
         let came = "select count(*) from trunkline.moved";
         let mut count = 0;
@@ -165,7 +167,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     .await;
     draining.abort();
     let _ = draining.await;
-    // The statement is rolled back, as that of a killed client would be.
+    // The statement is rolled back, like a statement of a killed client.
     waiting
         .batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()")
         .await

@@ -1,4 +1,4 @@
-//! Streams and hand-overs over several servers.
+//! Tests streams and direct delivery over several servers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -33,8 +33,8 @@ async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 
-    // Messages arrived on a new shard while the stream was not polled. They are delivered, and
-    // unread messages are given back.
+    // Messages arrived on a new shard while the stream was not polled. The stream delivers them,
+    // and gives back unread messages.
     let url = shard().await;
     three.shards.add(&url).await.expect("added");
     let waiting = async { stream.next().await.expect("it never ends").expect("leased") };
@@ -89,8 +89,8 @@ async fn direct_delivery_on_any_shard_reaches_the_waiting_consumer() {
     let id = queue.send_direct(9).await.expect("enqueued").id();
     assert_eq!(three.queue.stats().await.sum.due, 1);
     assert_eq!(timeout(SOON, consumer.receive_direct()).await.expect("in time").expect("taken").id(), id);
-    // A call that was dropped while it waited leaves no list entry through which a message could be
-    // lost.
+    // A call that was dropped while it waited leaves no list entry. A message sent to such an entry
+    // would be lost.
     let dropped = timeout(Duration::from_millis(1), consumer.receive_direct()).await;
     assert!(dropped.is_err());
     queue.send_direct(10).await.expect("handed over or enqueued");

@@ -1,4 +1,4 @@
-//! The floor of the scans of a plain session.
+//! Tests the floor that a plain session uses for its scans.
 
 use super::{plain, texts};
 use crate::fixture::eventually;
@@ -11,8 +11,8 @@ async fn session_floor_rises_and_finally_finds_messages_below_it() {
     };
     assert!(!reached().await, "at first, everything may be there");
     eventually("the floor rises", reached).await;
-    // The session looks again a tenth of a second after its last look, and would find the message.
-    // In that case this test was too slow, and tries again.
+    // The session probes again a tenth of a second after its last probe, and would find the
+    // message. Then this test was too slow, and tries again.
     eventually("it is below", async || {
         assert!(reached().await, "it stays where it is");
         sql.batch_execute(

@@ -1,6 +1,6 @@
-//! The words of a statement, and those words that PostgreSQL looks up along the session's path.
+//! The words of a statement, including the words that PostgreSQL looks up along the session's path.
 
-/// Keywords that may precede a parenthesis and are not calls.
+/// Keywords that may precede a parenthesis without being a call.
 const NO_CALLS: &str = " all and any array as by case cast coalesce conflict distinct else exists extract filter from in nullif greatest grouping key lateral least limit \
                          materialized not on operator or over partition row select set sets then union values when where with within ";
 /// Types that are keywords, so PostgreSQL does not look them up.
@@ -15,8 +15,8 @@ enum Kind {
 
 type Token = (Kind, String);
 
-/// Returns the functions, operators and types that a statement leaves to the session's path, and
-/// constructs that hide an operator.
+/// Returns the functions, operators and types that a statement leaves to the session's path. Also
+/// returns constructs that hide an operator.
 pub fn left_to_the_path(text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let at = |place: usize| tokens.get(place).map_or("", |token| token.1.as_str());
@@ -66,8 +66,7 @@ pub fn left_to_the_path(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the words in lower case. Placeholders count as words; comments and literals are left
-/// out.
+/// Returns the words in lower case. Placeholders count as words; comments and literals are omitted.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = text;

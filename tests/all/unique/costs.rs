@@ -1,4 +1,5 @@
-//! The cost of keys: linear in the number of new and ended messages, and independent of dead rows.
+//! Tests the cost of keys: it is linear in the number of new and ended messages, and does not
+//! depend on dead rows.
 
 use tokio_postgres::Client;
 use trunkline::Db;

@@ -1,5 +1,4 @@
-//! Every way to end a message frees its key in the same transaction. Everything else leaves the key
-//! held.
+//! Every way to end a message frees its key in the same transaction. No other change frees the key.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use trunkline::{Draft, Message, Queue, RetryPolicy, Worker};
 use super::{HOUR, held, of, settings};
 use crate::fixture::{Ids, Place, Runs, connect, drained, place, run_out};
 
-/// Enqueues the messages of one row: three have a key, with others in between.
+/// Enqueues the messages of one row: three messages have a key, with other messages in between.
 async fn filled(queue: &Queue<i64>) -> Vec<i64> {
     let drafts: Vec<Draft<i64>> =
         (0..9).map(|nr| if nr % 3 == 0 { of(nr, &format!("k{nr}")) } else { Draft::new(nr) }).collect();
@@ -195,14 +194,14 @@ async fn message_ended_by_a_worker_has_no_key() {
     assert!(held(&sql).await.is_empty());
 }
 
-/// A call that wants the key waits for the commit that ends the message, and for nothing else.
+/// A call that requests the key waits for the commit that ends the message, and for nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn key_freed_in_a_transaction_is_free_at_its_commit() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     let other: Client = connect(&url).await;
     other.batch_execute("begin; select trunkline.take('q')").await.expect("taken");
-    // Under read committed, an uncommitted end has not happened yet.
+    // With read committed isolation, an uncommitted end has not happened yet.
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
     other.batch_execute("commit").await.expect("committed");
     assert!(queue.enqueue(of(3, "a")).await.expect("enqueued").is_new());

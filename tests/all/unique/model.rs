@@ -1,4 +1,4 @@
-//! Random calls of all verbs, compared with a model of the messages and of the owners of keys.
+//! Random calls of all verbs are compared with a model of the messages and of the owners of keys.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,8 +8,8 @@ use trunkline::{Dequeue, Draft, Enqueued, Message, Queue, Unique};
 use super::{HOUR, held, older, settings};
 use crate::fixture::{Place, place};
 
-/// A new message: one of a few keys or none, whether the key is kept for a time, and whether it
-/// replaces.
+/// A new message: its key, if any; whether the key is kept for a time; and whether the message
+/// replaces another.
 type Brought = (Option<u8>, bool, bool);
 
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ enum Op {
     Retry(usize),
     Release(usize),
     Cancel(usize),
-    /// Lets the time of timed keys expire.
+    /// Lets timed keys expire.
     Pass,
     Purge,
 }

@@ -1,5 +1,5 @@
-//! The next message with a key replaces a waiting one, if its draft asks for that. So once no more
-//! arrive, the last one counts.
+//! A message replaces the waiting message with the same key, if its draft requests that. So the
+//! last message in a series counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,8 @@ async fn replaced_message_gets_new_payload_metadata_and_due_time() {
     assert!(found.metadata.is_empty());
     let due = found.due_at.expect("it waits");
     assert!(due.max(at).duration_since(due.min(at)).expect("ordered") < Duration::from_millis(1), "{due:?}");
-    // Many messages in one row, some of them several times in one call: the last one counts.
+    // Enqueues many messages in one row, some of them several times in one call. The last one
+    // counts.
     let many = [(1, "1"), (2, "2"), (3, "1"), (4, "new"), (5, "new"), (6, "7")];
     let all = queue.enqueue_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
     assert_eq!(all[..3], [ids[1], ids[2], ids[1]].map(Enqueued::Replaced));
@@ -61,20 +62,20 @@ async fn failed_message_is_replaced_and_a_leased_one_is_not() {
     run_out(&sql).await;
     assert_eq!(queue.enqueue(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
     assert!(queue.ack(&again).await.expect_err("its lease had ended").is_lease_lost());
-    // Another transaction has locked the message. The call does not wait for it.
+    // Another transaction has locked the message. The call does not wait for that transaction.
     let other = connect(&url).await;
     other.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
     assert_eq!(queue.enqueue(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     other.batch_execute("rollback").await.expect("let go");
     assert_eq!(payload(&queue, id).await, 4);
-    // A key stays held for its time, even after its message has ended.
+    // A key stays held for its time, even if its message has ended.
     let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
     let id = queue.enqueue(timed()).await.expect("enqueued").id();
     queue.cancel(&[id]).await.expect("cancelled");
     assert_eq!(queue.enqueue(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
 }
 
-/// Each taken message was current at that time, and no new message is lost.
+/// Each taken message was current when it was taken, and no new message is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn simultaneous_replacements_and_takes_lose_nothing() {
     let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;

@@ -1,4 +1,4 @@
-//! A draining worker works until nothing is due, and then ends.
+//! A draining worker works until no message is due, and then ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The end of a worker, and of the leases that it holds.
+//! Tests the end of a worker, and of the leases that it holds.
 
 use std::{
     convert::Infallible,
@@ -34,7 +34,7 @@ async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
     let stopping = tokio::spawn(runs.stop());
     gate.add_permits(30);
     let summary = stopping.await.expect("no panic");
-    // More handlers may have started before the worker noticed the stop. Those handlers have
+    // More handlers may have started before the worker noticed the stop. These handlers have
     // completed, and all other messages still exist.
     assert!(summary.done >= 10 && summary.lost == 0, "{summary:?}");
     assert_eq!(summary.done, seen.all().len() as u64);
@@ -145,7 +145,7 @@ async fn a_lease_out_of_bounds_is_an_error_at_once() {
 }
 
 /// Stops workers while their handlers are ending. Every unfinished message still exists, and its
-/// attempt was not counted.
+/// attempt is not counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_under_load_loses_and_doubles_nothing() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;

@@ -1,5 +1,5 @@
-//! The hooks of workers and consumers: tests wait for them instead of sleeping, and policies use
-//! them for decisions.
+//! Tests the hooks of workers and consumers: tests wait for them instead of sleeping, and policies
+//! base decisions on them.
 
 use std::{
     io,

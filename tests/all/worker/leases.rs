@@ -1,5 +1,4 @@
-//! Leases under a worker: they are renewed while a handler runs, reported when lost, and not
-//! hoarded.
+//! Leases of a worker are renewed while a handler runs, reported when lost, and not hoarded.
 
 use std::{
     convert::Infallible,
@@ -102,7 +101,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
 async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
     for rows in [1, 1024] {
         let Place { url, queue, db: _db, .. } = place(Settings::new("int8").max_batch(rows)).await;
-        // So far the worker has seen only fast messages. Now slow ones follow.
+        // So far the worker has seen only fast messages. The next messages are slow.
         queue.enqueue_many(&vec![-1; 20_000]).await.expect("enqueued");
         queue.enqueue_many(&(0..40).collect::<Vec<_>>()).await.expect("enqueued");
         let running = Arc::new(AtomicUsize::new(0));
@@ -147,8 +146,8 @@ async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
-/// Four of twenty handlers roll back on the first attempt. Runs with the worker's own transaction,
-/// and with one of `tokio_postgres`.
+/// Four of twenty handlers roll back on the first attempt. The test runs with the worker's own
+/// transaction and with one of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_and_acknowledgement_commit_together() {
     for own in [true, false] {

@@ -1,4 +1,5 @@
-//! The database goes away while a worker is running: no message is lost, and no loop spins.
+//! The database becomes unavailable while a worker is running: no message is lost, and no loop
+//! spins.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

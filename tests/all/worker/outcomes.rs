@@ -1,4 +1,4 @@
-//! Every result of a handler, and its effect on the message.
+//! Tests every result of a handler, and its effect on the message.
 
 use std::{collections::BTreeMap, convert::Infallible, future::pending, time::Duration};
 
@@ -12,12 +12,12 @@ async fn letters(queue: &Queue<i64>) -> Vec<DeadLetter<i64>> {
     queue.dead_letters(0, 100).await.expect("read")
 }
 
-/// The attempts of each message, excluding released ones.
+/// Selects the attempts of each message, excluding released attempts.
 static CHARGED: Statement<(), Vec<(i64, i32)>> = Statement::new(
     "select m.id, q.attempt - q.released from trunkline.messages_q m join trunkline.queue_q q on m.id - q.id between 0 and q.size - 1",
 );
 
-/// Returns the messages that wait for another attempt: payload, counted attempts, reason.
+/// Returns the messages that wait for another attempt, as payload, counted attempts and reason.
 async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     let only = async || {
         let stats = queue.stats().await.expect("counted");

@@ -1,4 +1,4 @@
-//! A panic, anywhere, is a failure of only its own message, and the worker continues.
+//! A panic anywhere counts only as a failure of its own message, and the worker continues.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Workers in separate processes that abort, are killed, or are stopped for some time.
+//! Tests workers in separate processes that abort, are killed, or are stopped for a while.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// The log of all handlers. For a poison message that has already killed a process, `beside` logs
-/// the messages that ran at the same time, and for how long.
+/// The log of all handlers. `beside` concerns a poison message that has already killed a process.
+/// It logs the messages that ran at the same time, and for how long.
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// The time for which a message that may have killed its worker must run alone, in milliseconds. It
-/// is a second minus what a handler's own clock may miss.
+/// The time in milliseconds for which a message that may have killed its worker must run alone. It
+/// is one second minus the delay with which a handler reads its clock.
 const ALONE: i64 = 900;
 
 /// A process that works until it is killed.
@@ -60,7 +60,7 @@ fn notes_of(process: u32) -> String {
     format!("notes_{process}")
 }
 
-/// Runs the child's part in the tests below.
+/// Runs the child's part of the tests below.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a part in other tests"]
 async fn a_process_works_until_it_is_killed() {
@@ -116,8 +116,8 @@ async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
     (url, queue, sql)
 }
 
-/// One of two thousand messages aborts any process that handles it. The first crash
-/// counts as an attempt of its neighbours, and later crashes do not.
+/// One of two thousand messages aborts any process that handles it. The first crash counts as an
+/// attempt of its neighbours, but later crashes do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_dies_after_its_attempts_and_its_neighbours_are_done() {
     let attempts = 4;
@@ -162,8 +162,8 @@ async fn messages_of_a_killed_worker_return_when_their_lease_ends() {
     assert_eq!(handled(&sql, "count(*) filter (where attempt = 2)").await, 50);
 }
 
-/// A worker that was stopped beyond its leases changes nothing when it resumes, because other
-/// workers hold its messages.
+/// A worker that was stopped for longer than its leases changes nothing when it resumes, because
+/// other workers hold its messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
@@ -173,8 +173,8 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let gate = connect(&url).await;
     let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        // Handlers block at the gate, so the worker is stopped during its work, however long that
-        // takes.
+        // Handlers block at the gate, so that the worker is stopped during its work, no matter how
+        // long that takes.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {
@@ -191,7 +191,7 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
         eventually("another works", || async { handled(&sql, &its).await > 20 }).await;
         first.signal("CONT");
         // A message with an expired lease may have killed its worker, so such messages run one
-        // after another. That may take a long time, as long as their number decreases.
+        // after another. That may take a long time, but their number must decrease.
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
         while least >= 1_000 {
@@ -215,8 +215,8 @@ async fn sixteen_workers_each_get_half_of_their_share_or_more() {
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
     eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
         .await;
-    // The best of three rounds counts: on a small machine a process may get no processor time until
-    // the others are done.
+    // The best of three rounds counts. On a small machine, a process may get no processor time
+    // until the other processes are done.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
         drained(&queue).await;

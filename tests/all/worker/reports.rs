@@ -1,4 +1,4 @@
-//! A worker that was asked to report its state does so.
+//! A worker reports its state if the test requests that.
 
 use std::time::Duration;
 

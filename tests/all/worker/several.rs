@@ -1,4 +1,4 @@
-//! Several queues in one worker share its handlers by weight.
+//! Several queues in one worker share the worker's handlers by weight.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +60,7 @@ async fn queues_share_handlers_by_weight_and_lend_unused_ones() {
     gates.until(&[("numbers", 17)]).await; // all handlers but one, which is reserved for the other queue
     texts.enqueue_many(&vec!["x".to_owned(); 1000]).await.expect("enqueued");
     gates.until(&[("numbers", 17), ("texts", 1)]).await;
-    // Free handlers are distributed by weight: 1 + 12 and 1 + 4.
+    // Free handlers are distributed by weight: 1 + 12 for one queue, and 1 + 4 for the other.
     eventually("each has its part", || async {
         gates.gate.add_permits(1);
         gates.is(&[("numbers", 13), ("texts", 5)])

@@ -1,5 +1,5 @@
-//! `Attempt::transaction`: effects and the acknowledgement commit together, and only a commit has
-//! an effect.
+//! Tests `Attempt::transaction`: effects and the acknowledgement commit together, and without a
+//! commit there is no effect.
 
 use std::{
     sync::{
@@ -176,8 +176,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert!(effects(&queue).await.is_empty());
     open.send_replace(false);
     eventually("one was committed", || async { effects(&queue).await == [0] }).await;
-    // The other message comes back when its lease expires. The update waits for the message's
-    // transaction.
+    // The other message is delivered again when its lease expires. The update waits for the
+    // message's transaction.
     sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()")
         .await
         .expect("ended");
@@ -187,8 +187,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert_eq!((summary.done, summary.lost), (1, 2), "{summary:?}");
 }
 
-/// Locks the first of two leased rows. The lock blocks the renewal of both leases until the
-/// returned transaction ends.
+/// Locks the first of two leased rows. The lock blocks the renewal of both leases until the end of
+/// the returned transaction.
 async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgres::Transaction<'a> {
     let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
     eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
@@ -235,8 +235,8 @@ async fn handler_that_gives_up_early_leaves_acknowledging_to_the_worker() {
     assert_eq!((summary.done, summary.lost, *until_given_up.borrow()), (2, 0, 1), "{summary:?}");
 }
 
-/// The handler begins its transaction after a renewal that is already in progress, so the renewal
-/// does not wait for the end of the transaction.
+/// The handler begins its transaction while a renewal is already in progress. So the renewal does
+/// not wait for the end of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn open_transaction_holds_up_no_renewal_and_no_later_statement() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;

@@ -1,5 +1,5 @@
-//! A worker in the lanes' protocol: the real [`Order`] decides, and everything around it may happen
-//! in any order.
+//! A worker in the protocol of lanes. The real [`Order`] decides, and everything around it may
+//! happen in any order.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -80,7 +80,7 @@ pub(super) enum Fetch {
     None,
     Sent(usize),
     Listed(usize, Listed),
-    /// The answer is in transit.
+    /// The answer is on its way.
     Told(Vec<Lease>),
 }
 
@@ -92,7 +92,7 @@ pub(super) enum End {
     Release,
 }
 
-/// A statement that ends leases. Once it is done, its answer is in transit.
+/// A statement that ends leases. Once it is done, its answer is on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     pub end: End,
@@ -102,7 +102,7 @@ pub(super) struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
-    /// The number under which the worker holds lanes. It changes after a lost answer.
+    /// The number under which the worker holds lanes. It changes after an answer was lost.
     pub number: u8,
     pub has_crashed: bool,
     known: Known,
@@ -222,7 +222,7 @@ impl Holder {
         self.unbar(protocol);
     }
 
-    /// Handles messages that have waited too long behind another one.
+    /// Handles messages that have waited for too long behind another message.
     pub fn late(&mut self, protocol: &Protocol) {
         self.order(protocol, Order::close);
         self.unbar(protocol);

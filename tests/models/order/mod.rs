@@ -1,4 +1,4 @@
-//! A model of the lanes' protocol. It tries every order of the steps of a few holders of a lane,
+//! A model of the protocol of lanes. It tries every order of the steps of a few holders of a lane,
 //! their server and the clock. The real [`Order`] decides for a holder. See docs/design/keys.md.
 
 mod protocol;
@@ -32,8 +32,8 @@ struct State {
 enum Step {
     /// The clock advances.
     Tick,
-    /// A holder asks for `n` messages. The server lists lanes, and then leases. The answer arrives,
-    /// or never does.
+    /// A holder requests `n` messages. The server lists lanes, and then leases. The answer arrives
+    /// or is lost.
     Fetch(usize, usize),
     List(usize),
     Lease(usize),
@@ -44,7 +44,7 @@ enum Step {
     Begin(usize),
     Done(usize),
     Fail(usize),
-    /// A handler ends, and its lease is known to be lost.
+    /// A handler ends, and the worker knows that its lease is lost.
     Lost(usize),
     /// The server renews a running message's lease.
     Extend(usize),
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// Executes everything that a holder has sent, and answers it.
+    /// Executes everything that a holder has sent, and answers the holder.
     fn settle(&mut self, protocol: &Protocol, at: usize) {
         loop {
             if let Fetch::Sent(n) = self.holders[at].fetch {
@@ -210,7 +210,7 @@ impl Model for Protocol {
                 let fetch = std::mem::replace(&mut state.holders[at].fetch, Fetch::None);
                 state.holders[at].fetch = state.fetch(self, last.holders[at].number, fetch);
                 if self.holders == 1 && self.losses == 0 && matches!(step, Step::List(_)) {
-                    // No other holder could interfere.
+                    // With a single holder, no other holder can interfere between the two halves.
                     return self.next_state(&state, Step::Lease(at));
                 }
             }

@@ -1,13 +1,14 @@
 //! The parameters of the model, and the defects that it must detect.
 
 /// The messages of one key, the holders of its lane, and the failures that may happen. Only the
-/// first holder fails. The server executes and answers the requests of all others at once.
+/// first holder fails. The server executes and answers the requests of all other holders
+/// immediately.
 #[derive(Debug, Clone)]
 pub(super) struct Protocol {
     pub messages: usize,
     pub holders: usize,
     pub per_key: usize,
-    /// The maximum number of messages that wait behind the running one.
+    /// The maximum number of messages that wait behind the running message.
     pub behind: usize,
     /// The maximum value of the clock.
     pub end: u8,
@@ -17,7 +18,7 @@ pub(super) struct Protocol {
     /// could run.
     pub failures: u8,
     pub given_up: u8,
-    /// True if acknowledgements are executed at once.
+    /// True if acknowledgements are executed immediately.
     pub acks_at_once: bool,
     /// The maximum number of lost answers, and of crashes of holders.
     pub losses: u8,
@@ -25,14 +26,14 @@ pub(super) struct Protocol {
     pub defect: Option<Defect>,
 }
 
-/// Variants of the protocol that lack one of its parts.
+/// Variants of the protocol, each without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Defect {
-    /// A lease is ended by the message's id alone, whichever holder has it.
+    /// A lease is ended by the message's id alone, regardless of its holder.
     NoFence,
-    /// Messages behind a failed one are run.
+    /// Messages behind a failed message are run.
     NothingGoesBack,
-    /// Messages are accepted while others are being given back.
+    /// Messages are accepted while other messages are being given back.
     NoBar,
     /// A message that waits for its retry does not block its key.
     KeyNotHeld,

@@ -1,4 +1,4 @@
-//! The server's side of the lanes' protocol: one lane, and the messages of one key in it.
+//! The server's side of the protocol of lanes: one lane, and the messages of one key in it.
 
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
@@ -9,21 +9,21 @@ pub(super) const HOLD: u8 = 3;
 /// The delay of a failed message.
 pub(super) const DELAY: u8 = 1;
 
-/// A message in its own row.
+/// A message, which is alone in its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Row {
     pub attempt: u8,
     pub due: u8,
     /// True if the message was retried or released, so no worker holds it.
     pub failed: bool,
-    /// True if the message is in its key's own line, and not in that of the lane.
+    /// True if the message is in its key's own line, not in the lane's line.
     pub lined: bool,
     pub gone: bool,
-    /// The last holder that leased it.
+    /// The holder that leased the message last.
     by: u8,
 }
 
-/// The state of a lease statement that has read the lanes, and the time at which it did.
+/// The state of a lease statement that has read the lanes, and the time of that read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
     lane: Seen,
@@ -35,22 +35,23 @@ enum Seen {
     Mine {
         until: u8,
     },
-    /// The lane is held by this holder, and wanted by another one.
+    /// This holder holds the lane, and another holder requests it.
     Leaving,
     Free,
-    /// The lane is held by another holder.
+    /// Another holder holds the lane.
     Theirs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub clock: u8,
-    /// The holder of the lane (0 for none) until `held_until`; `wanted` is true if another holder
-    /// asks for the lane.
+    /// The holder of the lane, or 0 if there is none.
     holder: u8,
+    /// The time at which the hold ends.
     held_until: u8,
+    /// True if another holder requests the lane.
     wanted: bool,
-    /// The time until which the key's own line waits, if the key has a line of its own.
+    /// The time until which the key's own line waits. It is `None` if the key has no line.
     line: Option<u8>,
     pub rows: Vec<Row>,
     /// True if an end took effect although another holder had the message.
@@ -76,7 +77,8 @@ impl Server {
         self.is_leased(row) && i32::from(row.attempt) == lease.attempt
     }
 
-    /// Returns true if all leases belong to one holder, which holds the lane for at least as long.
+    /// Returns true if all leases belong to the holder of the lane, which holds the lane for at
+    /// least as long.
     pub fn is_one_holders(&self) -> bool {
         let leased = self.rows.iter().copied().filter(|row| self.is_leased(*row));
         leased.into_iter().all(|row| row.by == self.holder && row.due <= self.held_until)
@@ -128,8 +130,8 @@ impl Server {
         }
     }
 
-    /// Leases due messages in order, like `do_along_`: from the key's own line if it has one,
-    /// otherwise from the lane's.
+    /// Leases due messages in order, like `do_along_`. Uses the key's own line if there is one,
+    /// otherwise the line of the lane.
     fn along(&mut self, protocol: &Protocol, n: usize, until: u8, by: u8) -> Vec<Lease> {
         let clock = self.clock;
         let is_due = |row: &Row| !row.gone && row.due <= clock;

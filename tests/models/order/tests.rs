@@ -5,7 +5,7 @@ use super::{
     protocol::{Defect, Protocol},
 };
 
-/// The parameters for two messages, one holder, and no failures.
+/// Parameters with two messages, one holder, and no failures.
 const CALM: Protocol = Protocol {
     messages: 2,
     holders: 1,
@@ -22,7 +22,7 @@ const CALM: Protocol = Protocol {
 };
 
 /// One holder, whose messages are given back in every order. First there are more messages than may
-/// wait behind another; then there are fewer, which are leased again.
+/// wait behind another. Then there are fewer, which are leased again.
 const FULL: Protocol = Protocol { messages: 3, behind: 1, failures: 1, ..CALM };
 const ALONE: Protocol = Protocol { end: 1, attempts: 3, failures: 1, given_up: 1, acks_at_once: true, ..CALM };
 const TWO_AT_ONCE: Protocol = Protocol { messages: 3, per_key: 2, behind: 1, ..CALM };
