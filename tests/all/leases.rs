@@ -330,7 +330,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }
 
-/// It does not matter whether the two calls share a statement.
+/// The two calls may or may not share a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_is_ended_by_one_of_two_simultaneous_calls() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -36,7 +36,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     works(&queue, &mut sql).await;
 }
 
-/// Until version 22, each queue had the functions of all kinds, and templates had other columns.
+/// Each queue had the functions of all kinds until version 22, and templates had other columns.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_of_other_kinds_go_with_the_upgrade() {
     let url = database().await;

@@ -19,16 +19,16 @@ use tokio::task::JoinSet;
 use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settings, Tally, Wait};
 
 const QUEUE: &str = "bench";
-/// The number of jobs per fetch, and the concurrency of each worker. It is high, because apalis'
-/// own benchmark sets no limit.
+/// The number of jobs per fetch, and the concurrency of each worker. The number is high, because
+/// apalis' own benchmark sets no limit.
 const BATCH: usize = 1000;
-/// The number of workers. A worker fetches, runs and acknowledges in turn, so several workers are
-/// faster. But each worker polls, so a low rate has only one worker.
+/// The number of workers. A worker fetches, runs and acknowledges in sequence, so several workers
+/// are faster. But every worker polls, so a low rate uses only one worker.
 const WORKERS: usize = 4;
 const ENOUGH_FOR_ONE: f64 = 1000.0;
 const POLL: Duration = Duration::from_millis(100);
 
-/// The payload, for which the crate requires a type.
+/// The payload. The crate requires a type for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Message {
     at: u64,
@@ -41,9 +41,9 @@ async fn handle(message: Message, tally: Data<Arc<Tally>>) -> Result<(), BoxDynE
 }
 
 struct Peer {
-    /// The callers' storage, whose pool has a connection for each caller.
+    /// The storage of the callers, whose pool has one connection per caller.
     senders: PostgresStorage<Message>,
-    /// The workers' storage, which has a separate pool.
+    /// The storage of the workers, which has its own pool.
     source: PostgresStorage<Message>,
     notify: bool,
     /// The concurrency of each worker.
@@ -99,7 +99,7 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // Autovacuum would also analyze the table, a little later.
+        // Autovacuum would also analyze the table, only a little later.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE apalis.jobs").execute(self.senders.pool()).await?;
         }
@@ -125,9 +125,11 @@ impl Peer {
         if self.notify {
             strategy = strategy.stream(Pubsub::new(self.source.pool().clone(), QUEUE.into()));
         }
-        // The worker also polls if it has notifications, which alone leave it asleep (README.md).
+        // The worker polls in addition to notifications, because with notifications alone it stays
+        // asleep (README.md).
         strategy = strategy.interval(POLL);
-        // A handler's error is only an event, and the worker would continue with the next job.
+        // A handler's error is only an event, after which the worker would continue with the next
+        // job.
         let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
         let (events, context) = (failed.clone(), WorkerContext::new(&name));
         let running = WorkerBuilder::new(&context)
@@ -154,7 +156,7 @@ impl Peer {
     }
 }
 
-/// Connects before the clock starts. Turns off the ping that sqlx sends before each use of a
+/// Connects before the clock starts. Disables the ping that sqlx sends before each use of a
 /// connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()

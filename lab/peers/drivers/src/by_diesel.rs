@@ -1,5 +1,5 @@
-//! Drives Postgres with diesel-async: statements built in Rust, which its connection keeps
-//! prepared.
+//! Drives Postgres with diesel-async. The statements are built in Rust, and the connection keeps
+//! them prepared.
 
 mod tables;
 mod rows;

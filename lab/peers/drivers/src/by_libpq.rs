@@ -1,8 +1,7 @@
-//! Drives Postgres with libpq in pipeline mode, as its documentation describes it. It uses prepared
-//! statements, binary parameters and results, and one Sync, which makes all statements one
-//! transaction.
+//! Drives Postgres with libpq in pipeline mode, in the documented way. It uses prepared statements,
+//! binary parameters and results, and one Sync, which makes all statements one transaction.
 //!
-//! libpq's calls block, so a turn keeps its thread and has no runtime.
+//! libpq's calls block, so a turn occupies its thread and needs no runtime.
 
 mod connection;
 mod parameters;

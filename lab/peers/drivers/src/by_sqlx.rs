@@ -1,5 +1,5 @@
-//! Drives Postgres with sqlx: text statements, which its connection keeps prepared. sqlx has no
-//! pipeline.
+//! Drives Postgres with sqlx. The statements are text, and the connection keeps them prepared. sqlx
+//! has no pipeline.
 
 mod found;
 mod sequence;
@@ -19,7 +19,7 @@ pub async fn arrays(place: Place) -> Result<Box<dyn Driver>, Failure> {
     Ok(Box::new(Arrays(Mutex::new(connect(&place).await?))))
 }
 
-/// Connects without a pool, because one caller does not need a pool.
+/// Connects without a pool, because a single caller does not need one.
 async fn connect(place: &Place) -> Result<PgConnection, Failure> {
     let options = PgConnectOptions::new_without_pgpass().port(place.port).username(&place.user);
     let options = options.database(&place.database);

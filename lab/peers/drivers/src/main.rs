@@ -1,5 +1,5 @@
 //! Compares sqlx, diesel-async and libpq with Trunkline's driver. Each is used as its documentation
-//! recommends, and also in its bulk forms.
+//! recommends, and also with its bulk operations.
 
 mod by_sqlx;
 mod by_diesel;

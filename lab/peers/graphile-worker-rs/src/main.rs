@@ -24,14 +24,14 @@ const COMPLETION_DELAY: Duration = Duration::from_millis(5);
 const POLL_BESIDE_NOTIFY: Duration = Duration::from_millis(500);
 const POLL_ALONE: Duration = Duration::from_millis(5);
 
-/// The payload, for which the crate requires a type.
+/// The payload. The crate requires a type for it.
 #[derive(Clone, Serialize, Deserialize)]
 struct Message {
     at: u64,
     pad: String,
 }
 
-/// The handler's tally. It is set later, because the worker is built before the tally.
+/// The tally of the handler. It is set later, because the worker is built before the tally exists.
 #[derive(Clone, Debug, Default)]
 struct Counter(Arc<OnceLock<Arc<Tally>>>);
 
@@ -64,7 +64,7 @@ impl Contender for Peer {
         };
         let counter = Counter::default();
         let worker = WorkerOptions::default()
-            // The worker has its own pool, so that it never queues behind the senders. 20 is the
+            // The worker has its own pool, so that it never waits for the senders. 20 is the
             // crate's default.
             .pg_pool(pool(20).await?)
             .concurrency(concurrency)
@@ -130,7 +130,7 @@ impl Contender for Peer {
     }
 }
 
-/// Connects before the clock starts. Turns off the ping that sqlx sends before each use of a
+/// Connects before the clock starts. Disables the ping that sqlx sends before each use of a
 /// connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()

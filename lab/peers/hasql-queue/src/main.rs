@@ -1,5 +1,5 @@
 //! Runs the published schema and statements of hasql-queue 1.2.0.2. hasql-queue is a Haskell
-//! library; this peer measures its SQL, not its client.
+//! library; this peer measures its SQL rather than its client.
 
 mod session;
 
@@ -21,12 +21,14 @@ fn main() -> ExitCode {
 }
 
 struct HasqlQueue {
-    /// One connection for each producer and each consumer, as in hasql-queue's benchmark.
+    /// One connection per producer, as in hasql-queue's benchmark.
     producers: Vec<Session>,
+    /// One connection per consumer, as in that benchmark.
     consumers: Vec<Session>,
     batch: usize,
-    /// The number of messages to seed; `seeded` counts the messages that were already sent.
+    /// The number of messages to seed.
     backlog: usize,
+    /// The number of messages that were already sent.
     seeded: AtomicUsize,
 }
 
@@ -43,10 +45,10 @@ impl Contender for HasqlQueue {
         if settings.case == "ledger" {
             session::make_ledger(&settings.url).await?;
         }
-        // The fastest rows of the author's published figures have these numbers of consumers.
+        // The author's fastest published figures used these numbers of consumers.
         let consumers = settings.consumers_or(if mode == Mode::High { 3 } else { 4 });
-        // The author's benchmark dequeues batches. This peer takes 100 at a time, unless the
-        // settings differ.
+        // The author's benchmark dequeues batches. This peer takes 100 messages at a time, unless
+        // the settings request otherwise.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let queue = Self {
             producers: sessions(&settings.url, mode, settings.producers).await?,
@@ -75,8 +77,8 @@ impl Contender for HasqlQueue {
         self.producers[caller].enqueue(payloads).await
     }
 
-    /// Seeds as hasql-queue's benchmark does: sends without notifications, then runs `vacuum full
-    /// analyze`.
+    /// Seeds in the same way as hasql-queue's benchmark: sends without notifications, then runs
+    /// `vacuum full analyze`.
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let count = payloads.len();
         let turn = self.seeded.load(Ordering::Relaxed) / count;

@@ -24,7 +24,7 @@ create table payloads (
   value jsonb not null);
 create index active_modified_at_idx on payloads using btree (modified_at) where (state = 'enqueued');";
 
-// One message has its own statements, because they are faster.
+// A single message has its own statements, because they are faster.
 const ENQUEUE_ONE: &str = "insert into payloads (attempts, value) values (0, $1)";
 const ENQUEUE_MANY: &str = "insert into payloads (attempts, value) select 0, * from unnest($1)";
 const DEQUEUE_ONE: &str = "delete from payloads where id = (
@@ -35,7 +35,7 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
-/// The table to which the exactly-once case moves payloads. `RECORD` inserts them, in the
+/// The table to which the exactly-once case moves payloads. `RECORD` inserts them in the
 /// transaction of the dequeue.
 const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
 const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
@@ -111,7 +111,7 @@ impl Session {
         })
     }
 
-    /// Listens once. The library listens and stops listening around each dequeue. This peer saves
+    /// Listens once. The library starts and stops listening around each dequeue. This peer saves
     /// these two statements, in hasql-queue's favour.
     pub async fn listen(&self) -> Result<(), Failure> {
         if self.mode == Mode::Low {
@@ -130,8 +130,8 @@ impl Session {
         Ok(())
     }
 
-    /// Dequeues messages and calls the handler inside the transaction, so that messages come back
-    /// if the handler fails.
+    /// Dequeues messages and calls the handler inside the transaction, so that a failing handler
+    /// puts the messages back.
     async fn dequeue_or_wait(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
         self.client.batch_execute("begin; savepoint temp").await?;
         let rows = self.dequeue(batch).await?;
@@ -171,7 +171,7 @@ fn receive(rows: &[Row], tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects. Signals `notified` at every notification, and when the connection ends.
+/// Connects. Signals `notified` at every notification, and at the end of the connection.
 async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
     let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
@@ -180,7 +180,7 @@ async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
                 notified.notify_one();
             }
         }
-        // This wakes a waiting consumer, whose next statement fails with the reason.
+        // This signal wakes a waiting consumer, whose next statement fails with the reason.
         notified.notify_one();
     });
     Ok(client)

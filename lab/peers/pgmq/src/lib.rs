@@ -1,4 +1,4 @@
-//! The code that both programs share.
+//! The code that both programs use.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Runs PgQ 3: an extension of the server, and a separate process that ticks.
+//! Runs PgQ 3, which is an extension of the server and a separate process that ticks.
 
 mod session;
 mod ticker;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 
 struct Pgq {
     producers: Vec<Session>,
-    /// The only consumer, whatever the settings: if there were two, each would receive every
+    /// The only consumer, regardless of the settings. Each of two consumers would receive every
     /// message.
     consumer: Session,
     turn: AtomicUsize,

@@ -6,7 +6,7 @@ use trunkline_contender::{Failure, Tally};
 use crate::ticker::Ticker;
 
 /// The queue, its only consumer, and a function that inserts many events into the current event
-/// table, as PgQ permits. One `pgq.insert_event` per event would cost three times as much.
+/// table, as PgQ permits. One call of `pgq.insert_event` per event would cost three times as much.
 pub const SCHEMA: &str = "
 create extension pgq;
 select pgq.create_queue('bench'), pgq.register_consumer('bench', 'consumer');
@@ -22,7 +22,7 @@ const NEXT_BATCH: &str = "select pgq.next_batch('bench', 'consumer')";
 const EVENTS: &str = "select ev_data from pgq.get_batch_events($1)";
 const FINISH_BATCH: &str = "select pgq.finish_batch($1)";
 
-/// The time that a consumer sleeps if there is no batch. It is the ticker's period.
+/// The time that a consumer sleeps if there is no batch. It equals the ticker's period.
 const SLEEP: Duration = Duration::from_millis(10);
 
 /// A connection with its prepared statements.

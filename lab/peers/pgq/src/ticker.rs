@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Config};
 use trunkline_contender::Failure;
 
-/// The period of ticks. pgqd's default is a second.
+/// The period of ticks. The default of pgqd is one second.
 const PERIOD: Duration = Duration::from_millis(10);
 /// The time limit of the first tick.
 const START: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const START: Duration = Duration::from_secs(10);
 pub enum Ticker {
     /// PgQ's daemon, which also does the maintenance.
     Daemon(Mutex<Child>),
-    /// A connection that does the daemon's main work, if pgqd is not installed.
+    /// A connection that does the main work of the daemon, for machines without pgqd.
     Connection(JoinHandle<()>),
 }
 
@@ -32,7 +32,7 @@ impl Ticker {
             started => Self::Daemon(Mutex::new(started?)),
         };
         let ticks = ticker.ticks(admin).await;
-        // By now the daemon has read the file.
+        // The daemon has read the file by this time.
         let _ = std::fs::remove_file(file);
         ticks.map(|()| ticker)
     }
@@ -46,8 +46,8 @@ impl Ticker {
         if stopped { Err(format!("{self} has stopped").into()) } else { Ok(()) }
     }
 
-    /// Waits for the ticker's first tick. It is the queue's second tick, because creating the queue
-    /// made one.
+    /// Waits for the ticker's first tick. It is the second tick of the queue, because the creation
+    /// of the queue made the first.
     async fn ticks(&self, admin: &Client) -> Result<(), Failure> {
         let deadline = Instant::now() + START;
         while admin.query_one("select count(*) from pgq.tick", &[]).await?.try_get::<_, i64>(0)? < 2 {
@@ -61,13 +61,14 @@ impl Ticker {
     }
 }
 
-/// Starts pgqd for this database. pgqd finds the server by the environment, as the contender does.
+/// Starts pgqd for this database. Like the contender, pgqd finds the server through the
+/// environment.
 fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
     let config: Config = url.parse().map_err(std::io::Error::other)?;
     let database = config.get_dbname().unwrap_or("postgres");
     let period = PERIOD.as_secs_f64();
     std::fs::write(file, format!("[pgqd]\nsyslog = 0\ndatabase_list = {database}\nticker_period = {period}\n"))?;
-    // This checks that pgqd exists, because setpriv would start without it.
+    // Checks that pgqd exists, because setpriv would start without it.
     Command::new("pgqd").arg("-V").stdout(Stdio::null()).status()?;
     // The kernel kills pgqd when the parent process ends.
     Command::new("setpriv")
@@ -78,8 +79,8 @@ fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Does pgqd's main work. The maintenance that pgqd also does would have nothing to do, because a
-/// queue's tables rotate every two hours.
+/// Does the main work of pgqd. Its maintenance would have nothing to do here, because the tables of
+/// a queue rotate only every two hours.
 async fn connection(url: &str) -> Result<Ticker, Failure> {
     let client = crate::session::connect(url).await?;
     let ticking = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Builds the library's sources into a file that can be preloaded.
+//! Builds the library's sources into a file for preloading.
 
 use std::{
     io,

@@ -43,13 +43,13 @@ use std::{
 };
 
 /// The disk of the servers that were started with its [`environment`](Disk::environment). A new
-/// disk, like a dropped one, is as fast and as large as the real disk beneath it.
+/// disk is as fast and as large as the real disk beneath it, and so is a dropped one.
 ///
 /// A setting affects all processes of these servers, from their next call on.
 #[derive(Debug)]
 pub struct Disk {
     folder: PathBuf,
-    /// Servers map this file, so it is written in place and never gets shorter.
+    /// Servers map this file. So it is written in place and never becomes shorter.
     file: Mutex<File>,
 }
 
@@ -82,11 +82,11 @@ impl Disk {
         [("LD_PRELOAD", self.library()), ("TRUNKLINE_DISK_FILE", self.folder.join(FILE))]
     }
 
-    /// Returns true if a process uses this disk. The process must have written something, as a
-    /// server's first process has. A process that may not read the library and its file, or is
-    /// linked statically, starts without them and without a warning.
+    /// Returns true if a process uses this disk. The process must have written something, as the
+    /// first process of a server has. A process that may not read the library and its file, or that
+    /// is linked statically, starts without them and without a warning.
     ///
-    /// Fails when there is no such process, or it belongs to another user.
+    /// Fails if there is no such process, or if it belongs to another user.
     pub fn is_under(&self, pid: u32) -> io::Result<bool> {
         let maps = PathBuf::from(format!("/proc/{pid}/maps"));
         let text = fs::read(&maps).map_err(|error| named(&maps, &error))?;
@@ -107,13 +107,14 @@ impl Disk {
 
     /// Makes the disk full below that folder: no file gets longer (`ENOSPC`), as on a disk without
     /// a free block. Existing bytes may be overwritten, and files may be created and removed.
-    /// `None` makes room again.
+    /// `None` removes the limit.
     ///
-    /// Fails when the folder does not exist, or its path, without links, has more than 4,072 bytes.
+    /// Fails if the folder does not exist, or if its path, without links, has more than 4,072
+    /// bytes.
     pub fn is_full_below(&self, folder: Option<&Path>) -> io::Result<()> {
         let none = 0_u64.to_ne_bytes();
         let Some(folder) = folder else { return self.write(&[(page::LENGTH, &none)]) };
-        // The kernel reports the path of an open file without links.
+        // The kernel reports the path of an open file with all links resolved.
         let path = folder.canonicalize().map_err(|error| named(folder, &error))?;
         let path = path.as_os_str().as_bytes();
         if path.len() > page::LONGEST {
@@ -124,8 +125,8 @@ impl Disk {
         self.write(&[(page::LENGTH, &none), (page::PATH, path), (page::LENGTH, &length.to_ne_bytes())])
     }
 
-    /// Sets the servers' time of day ahead of the machine's by `milliseconds`, or behind if the
-    /// number is negative. Clocks that measure durations are not moved.
+    /// Sets the servers' time of day ahead of the machine's by `milliseconds`, or behind it if the
+    /// number is negative. Clocks that measure durations are not changed.
     pub fn clock_is_ahead_by(&self, milliseconds: i64) -> io::Result<()> {
         self.write(&[(page::CLOCK, &milliseconds.saturating_mul(1000).to_ne_bytes())])
     }
@@ -134,7 +135,7 @@ impl Disk {
         self.folder.join(LIBRARY)
     }
 
-    /// Writes each change to its word, one after the other.
+    /// Writes each change to its word, one after another.
     fn write(&self, changes: &[(usize, &[u8])]) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         for (word, bytes) in changes {
@@ -152,7 +153,7 @@ impl Drop for Disk {
     }
 }
 
-/// Creates a folder that other users may enter, whatever the umask is.
+/// Creates a folder that other users may enter, regardless of the umask.
 fn make_folder() -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let places = std::env::temp_dir().canonicalize()?;

@@ -67,10 +67,10 @@ pub struct Library {
 impl Library {
     /// Loads the file. Each file is a separate library, even if another libpq is loaded.
     pub fn load(file: &Path) -> Result<Arc<Self>, libloading::Error> {
-        // SAFETY: loading libpq and its dependencies has no requirements on the program.
+        // SAFETY: loading libpq and its dependencies places no requirements on the program.
         let library = Box::leak(Box::new(unsafe { libloading::Library::new(file)? }));
         // SAFETY: libpq documents the types of these functions, which have been the same since
-        // PostgreSQL 7.4; the library is never unloaded.
+        // PostgreSQL 7.4. The library is never unloaded.
         let loaded = unsafe {
             Self {
                 version: *library.get(b"PQlibVersion\0")?,
@@ -109,12 +109,12 @@ impl Library {
     }
 }
 
-/// A connection of libpq. Its calls block.
+/// A connection of libpq, whose calls block.
 #[derive(Debug)]
 pub struct Connection {
     library: Arc<Library>,
     raw: NonNull<c_void>,
-    /// The number of notices. libpq keeps the address of this counter.
+    /// The number of notices. libpq holds the address of this counter.
     notices: Box<Cell<usize>>,
 }
 
@@ -123,8 +123,8 @@ pub struct Connection {
 unsafe impl Send for Connection {}
 
 extern "C" fn count(notices: *mut c_void, _: *const c_char) {
-    // SAFETY: the pointer is the `Cell` of the connection that has a notice. The cell outlives the
-    // connection, and no other thread uses it at the same time.
+    // SAFETY: the pointer is the `Cell` of the connection that received a notice. The cell outlives
+    // the connection, and no other thread uses it at the same time.
     let notices = unsafe { &*notices.cast::<Cell<usize>>() };
     notices.set(notices.get() + 1);
 }
@@ -134,7 +134,7 @@ extern "C" fn count(notices: *mut c_void, _: *const c_char) {
 /// # Safety
 /// `raw` is null, or points to a valid text that ends with a zero byte.
 unsafe fn text(raw: *const c_char) -> Option<String> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the text is valid.
     (!raw.is_null()).then(|| unsafe { CStr::from_ptr(raw) }.to_string_lossy().into_owned())
 }
 
@@ -152,8 +152,8 @@ impl Connection {
         let raw = NonNull::new(unsafe { (library.connect)(url.as_ptr()) }).ok_or("libpq has no memory")?;
         let connection = Self { library: library.clone(), raw, notices: Box::default() };
         let counter = ptr::from_ref(&*connection.notices).cast_mut().cast();
-        // SAFETY: the connection is not freed yet. The counter has the type that `count` expects,
-        // and lives as long as the connection, even if the connection is moved.
+        // SAFETY: the connection is not freed yet. The counter has the type that `count` expects.
+        // It lives as long as the connection, even if the connection is moved.
         unsafe { (library.on_notice)(raw.as_ptr(), count, counter) };
         connection.is_alive().then_some(()).ok_or_else(|| connection.complaint())?;
         Ok(connection)
@@ -209,7 +209,7 @@ impl Connection {
     pub fn run(&mut self, statement: &str, params: &[Option<&[u8]>]) -> Outcome {
         let statement = CString::new(statement).expect("no zero byte");
         let count = c_int::try_from(params.len()).expect("a number of parameters");
-        // libpq takes a null address for a null value, so an empty value gets the address of an
+        // libpq takes a null pointer as a null value, so an empty value gets the address of an
         // empty text.
         let values: Vec<*const c_char> = params
             .iter()
@@ -240,7 +240,7 @@ impl Connection {
             return Outcome::Lost(None);
         }
         // If the commit fails, its error follows the result. PQexecParams would also read all
-        // results, but return the last one. That is libpq's own message about the closed connection
+        // results, but return the last one: libpq's own message about the closed connection,
         // instead of the server's last error.
         let mut told: Option<Outcome> = None;
         while let Some(reply) = self.receive() {
@@ -299,7 +299,7 @@ impl Reply<'_> {
             }
         };
         let row = |row| (0..columns).map(|column| self.value(row, column)).collect();
-        // SAFETY: the result is valid; both values are texts, which may be empty.
+        // SAFETY: the result is valid. Both values are texts, which may be empty.
         let (tag, affected) = unsafe { (text((library.tag)(raw)), text((library.affected)(raw))) };
         let affected = affected.filter(|number| !number.is_empty());
         Answer {
@@ -312,8 +312,8 @@ impl Reply<'_> {
 
     fn value(&self, row: c_int, column: c_int) -> Option<Vec<u8>> {
         let Self { library, raw } = *self;
-        // SAFETY: the result is valid, and has that row and column. A value is as long as libpq
-        // returns, and has an address even if it is empty.
+        // SAFETY: the result is valid, and has this row and column. A value has the length that
+        // libpq returns, and has an address even if it is empty.
         unsafe {
             let length = usize::try_from((library.length)(raw, row, column)).expect("a length");
             ((library.is_null)(raw, row, column) == 0)
@@ -321,7 +321,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Returns the server's error, or `None` if the error is not the server's.
+    /// Returns the server's error, or `None` if the error comes from libpq itself.
     fn refusal(&self) -> Option<Refusal> {
         // SAFETY: the result is valid until the drop.
         let field = |which: u8| unsafe { text((self.library.field)(self.raw, c_int::from(which))) };

@@ -1,6 +1,6 @@
 //! libpq, so that tests can compare it with the driver. The library is loaded at run time from the
-//! installation of the server's programs. So the tests need no headers and no C compiler, and each
-//! major version is tested with its own libpq.
+//! installation of the server's programs. So the tests need neither headers nor a C compiler, and
+//! each major version is tested with its own libpq.
 
 mod calls;
 

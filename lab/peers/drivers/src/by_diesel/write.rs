@@ -37,7 +37,7 @@ async fn delete(mut connection: &AsyncPgConnection, id: i64) -> QueryResult<usiz
     diesel::delete(person::table.find(id)).execute(&mut connection).await
 }
 
-/// Returns the rows of a turn that the table still contains.
+/// Returns the remaining rows of a turn.
 pub async fn left(mut connection: &AsyncPgConnection, first: i64, end: i64) -> QueryResult<Done> {
     let rows = person::table.filter(person::id.ge(first).and(person::id.lt(end)));
     Ok(done(&rows.load::<Found>(&mut connection).await?, first))

@@ -34,7 +34,7 @@ impl Answer {
     }
 
     fn bytes(&self, row: c_int, column: c_int) -> &[u8] {
-        // SAFETY: the result is valid. Outside its rows and columns libpq returns null and 0.
+        // SAFETY: the result is valid. For a row or column outside of it, libpq returns null and 0.
         unsafe {
             let value = pq::PQgetvalue(self.0.as_ptr(), row, column);
             let length = pq::PQgetlength(self.0.as_ptr(), row, column);

@@ -14,11 +14,11 @@ use super::{answer::Answer, parameters::Parameters};
 /// The format of results.
 const BINARY: c_int = 1;
 
-/// A connection, whose calls block.
+/// A connection with blocking calls.
 pub struct Connection(NonNull<PGconn>);
 
-// SAFETY: any thread may use a connection of libpq, but no two threads at a time. All calls here
-// borrow the connection mutably.
+// SAFETY: any thread may use a connection of libpq, but never two threads at the same time. All
+// calls here borrow the connection mutably.
 unsafe impl Send for Connection {}
 
 impl Connection {
@@ -35,8 +35,8 @@ impl Connection {
         let end = std::iter::once(std::ptr::null());
         let keywords: Vec<*const c_char> = said.iter().map(|(name, _)| name.as_ptr()).chain(end.clone()).collect();
         let pointers: Vec<*const c_char> = values.iter().map(|value| value.as_ptr()).chain(end).collect();
-        // SAFETY: the arguments are two lists of texts that end with a null. They have the same
-        // length, and outlive the call.
+        // SAFETY: the arguments are two lists of texts, each of which ends with a null pointer.
+        // They have the same length, and outlive the call.
         let connection = unsafe { pq::PQconnectdbParams(keywords.as_ptr(), pointers.as_ptr(), 0) };
         let mut connection = Self(NonNull::new(connection).ok_or("libpq has no memory")?);
         // SAFETY: the connection is not freed yet.
@@ -47,7 +47,7 @@ impl Connection {
     /// Prepares a statement, and waits until the server has done so.
     pub fn prepare(&mut self, name: &CStr, text: &str) -> Result<(), Failure> {
         let text = CString::new(text)?;
-        // SAFETY: the texts outlive the call; no types are given, and none are read.
+        // SAFETY: both texts outlive the call. The number of types is 0, so no types are read.
         let result = unsafe { pq::PQprepare(self.0.as_ptr(), name.as_ptr(), text.as_ptr(), 0, std::ptr::null()) };
         let answer = Answer::of(result).ok_or_else(|| self.error())?;
         if answer.status() == ExecStatusType::PGRES_COMMAND_OK { Ok(()) } else { Err(self.error()) }
@@ -59,12 +59,12 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a prepared statement. libpq writes once 64 KiB have gathered, and reads while it
+    /// Sends a prepared statement. libpq writes when it has gathered 64 KiB, and reads while it
     /// cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &mut Parameters) -> Result<(), Failure> {
         let (values, lengths, formats) = parameters.lists()?;
-        // SAFETY: the three lists have the same length. They, the values that they point to and
-        // the name outlive the call, and libpq copies them.
+        // SAFETY: the three lists have the same length. The lists, the values that they point to
+        // and the name outlive the call, and libpq copies them.
         let done = unsafe {
             pq::PQsendQueryPrepared(
                 self.0.as_ptr(),
@@ -79,7 +79,7 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a Sync, and writes all messages that have gathered.
+    /// Sends a Sync, and writes all gathered messages.
     pub fn sync(&mut self) -> Result<(), Failure> {
         // SAFETY: the connection is not freed yet.
         let done = unsafe { pq::PQpipelineSync(self.0.as_ptr()) };
@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Asks for the next answer in chunks of `rows` rows.
+    /// Requests the next answer in chunks of `rows` rows.
     pub fn answer_in_chunks(&mut self, rows: usize) -> Result<(), Failure> {
         let rows = c_int::try_from(rows)?;
         // SAFETY: the connection is not freed yet.
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Reads the answer to a Sync, the end of the pipeline.
+    /// Reads the answer to a Sync, which ends the pipeline.
     pub fn synced(&mut self) -> Result<(), Failure> {
         match self.result().map(|answer| answer.status()) {
             Some(ExecStatusType::PGRES_PIPELINE_SYNC) => Ok(()),
@@ -134,7 +134,7 @@ impl Connection {
     }
 
     fn error(&mut self) -> Failure {
-        // SAFETY: the connection is not freed yet. Its message is a text, which is valid until the
+        // SAFETY: the connection is not freed yet. Its message is a text that is valid until the
         // next call.
         let text = unsafe { CStr::from_ptr(pq::PQerrorMessage(self.0.as_ptr())) };
         format!("libpq: {}", text.to_string_lossy().trim()).into()
@@ -143,8 +143,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped, so no caller uses the connection, and results do not need
-        // it.
+        // SAFETY: the value is being dropped, so no caller uses the connection. Results do not need
+        // the connection.
         unsafe { pq::PQfinish(self.0.as_ptr()) }
     }
 }

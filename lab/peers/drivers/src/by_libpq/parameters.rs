@@ -22,7 +22,8 @@ impl Parameters {
         self
     }
 
-    /// Returns where each value begins, its length and its format, as libpq takes them.
+    /// Returns the address, the length and the format of each value, in the form that libpq
+    /// expects.
     pub fn lists(&mut self) -> Result<(&[*const c_char], &[c_int], &[c_int]), TryFromIntError> {
         const BINARY: c_int = 1;
         let Self { bytes, ends, starts, lengths, formats } = self;

@@ -37,7 +37,7 @@ pub fn prepare(connection: &mut Connection) -> Result<(), Failure> {
     connection.prepare(c"many_parameters", &texts::MANY_PARAMETERS)
 }
 
-/// Sends all statements, with one Sync, before it reads the first answer.
+/// Sends all statements with one Sync, and then reads the answers.
 pub struct Pipelined(pub Mutex<Connection>);
 
 impl Driver for Pipelined {
@@ -173,7 +173,7 @@ impl Turn<'_> {
         Ok(done)
     }
 
-    /// Reads the rows of a turn, after it has skipped the answers of `before` statements.
+    /// Reads the remaining rows of a turn. Skips the answers of `before` statements first.
     fn left(&mut self, work: &Work<'_>, before: usize) -> Result<Done, Failure> {
         self.send(c"left", |p| _ = p.int8(work.first).int8(work.end()))?;
         self.connection.sync()?;
@@ -185,7 +185,7 @@ impl Turn<'_> {
         Ok(Done::people(&left, work.first))
     }
 
-    /// Runs and awaits each transfer as a separate transaction.
+    /// Runs each transfer as a separate transaction, and awaits it.
     fn transfers(&mut self, work: &Work<'_>) -> Result<Done, Failure> {
         let mut done = Done::default();
         for (from, to, sum) in work.transfers() {

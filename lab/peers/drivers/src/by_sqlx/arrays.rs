@@ -4,7 +4,7 @@ use trunkline_drivers::{Doing, Done, Driver, Kind, Work, texts};
 
 use super::found::{Found, done, left};
 
-/// Runs one statement for all rows, as sqlx's FAQ recommends: `unnest` and `any`.
+/// Runs one statement for all rows, with `unnest` and `any`, as sqlx's FAQ recommends.
 pub struct Arrays(pub Mutex<PgConnection>);
 
 impl Driver for Arrays {

@@ -21,7 +21,7 @@ pub fn done(found: &[Found], first: i64) -> Done {
     Done::people(found.iter().map(|found| &found.0), first)
 }
 
-/// Returns the rows of a turn that the table still contains.
+/// Returns the remaining rows of a turn.
 pub async fn left(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, sqlx::Error> {
     let query = sqlx::query_as::<_, Found>(texts::LEFT).bind(work.first).bind(work.end());
     Ok(done(&query.fetch_all(connection).await?, work.first))

@@ -32,12 +32,12 @@ struct Pgmq {
     is_grouped: bool,
 }
 
-/// The way in which a consumer waits at an empty queue.
+/// The way in which a consumer waits on an empty queue.
 enum Waiting {
-    /// Waits in the server: `read_with_poll`.
+    /// The consumer waits in the server: `read_with_poll`.
     Poll,
-    /// Waits for a notification of an insert, and also reads at intervals, as pgmq's documentation
-    /// recommends.
+    /// The consumer waits for the notification of an insert. It also reads at intervals, as pgmq's
+    /// documentation recommends.
     Notify(Notify),
 }
 
@@ -46,8 +46,8 @@ impl Contender for Pgmq {
 
     async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
         let consumers = settings.consumers_or(16);
-        // There is one connection for each caller and each consumer, and one that listens. All of
-        // them are opened before the clock starts.
+        // There is one connection per caller and per consumer, and one that listens. All of them
+        // are opened before the clock starts.
         let connections = settings.producers + consumers + 1;
         let pool = PgPoolOptions::new()
             .max_connections(connections as u32)
@@ -65,7 +65,7 @@ impl Contender for Pgmq {
         let queue = PGMQueueExt::new_with_pool(pool).await;
         let version = peer::install(&queue, &[QUEUE]).await?;
         // pgmq's own benchmark reads 10 to 100 messages at a time. This peer reads 100, unless the
-        // settings differ.
+        // settings request otherwise.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let wait = match settings.wait {
             Wait::Best | Wait::Poll => Waiting::Poll,
@@ -118,7 +118,7 @@ impl Contender for Pgmq {
             consuming.spawn(async move {
                 tokio::select! {
                     ended = pgmq.consume_by_one(&tally) => ended,
-                    // Otherwise a poll in the server would continue for seconds.
+                    // Otherwise a poll in the server would continue for several seconds.
                     () = tally.over() => Ok(()),
                 }
             });
@@ -153,7 +153,8 @@ impl Contender for Pgmq {
         if n == 1 {
             return Ok(self.queue.pop::<Payload>(QUEUE).await?.into_iter().count());
         }
-        // The client has no call to pop many messages, but the SQL that it installs has one.
+        // The client has no call to pop many messages, but the SQL that it installs has a function
+        // for that.
         let popped: Vec<Message<Payload>> = sqlx::query_as(
             "select msg_id, read_ct, enqueued_at, vt, message from pgmq.pop(queue_name => $1, qty => $2)",
         )
@@ -170,7 +171,7 @@ impl Contender for Pgmq {
 }
 
 impl Pgmq {
-    /// Wakes a consumer at every insert; a consumer reads until the queue is empty.
+    /// Wakes a consumer at every insert. A consumer reads until the queue is empty.
     async fn listen(&self) -> Result<(), Failure> {
         let Waiting::Notify(notified) = &self.wait else { return Ok(()) };
         let mut listener = self.queue.queue_insert_listener(QUEUE).await?;
@@ -190,7 +191,7 @@ impl Pgmq {
             if !messages.is_empty() {
                 self.delete(0, ids(&messages)).await?;
             } else if let Waiting::Notify(notified) = &self.wait {
-                // The consumer reads again after a notification, and also after the timeout.
+                // The consumer reads again after a notification, or after the timeout.
                 let _ = tokio::time::timeout(POLL_TIMEOUT, notified.notified()).await;
             }
         }

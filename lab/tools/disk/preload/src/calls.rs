@@ -1,11 +1,11 @@
-//! The functions by which PostgreSQL makes its files durable or longer, and the functions by which
-//! it reads the time of day.
+//! The functions with which PostgreSQL makes its files durable or longer, and the functions with
+//! which it reads the time of day.
 //!
 //! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or
-//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed down. This library does not see
-//! writes to C's own streams (`fwrite`), `copy_file_range`, or writes to mapped memory. PostgreSQL
-//! uses none of these for tables, indexes or the log. Signal handlers read the time, so these
-//! functions must not allocate.
+//! `O_SYNC`. So every `wal_sync_method` of Linux is slowed down. This library does not see writes
+//! to C's own streams (`fwrite`), `copy_file_range`, or writes to mapped memory. PostgreSQL uses
+//! none of these for tables, indexes or the log. Signal handlers read the time, so these functions
+//! must not allocate.
 
 #![allow(
     unsafe_code,
@@ -26,7 +26,7 @@ use crate::page::{CLOCK, FSYNC, LENGTH, LONGEST, PATH, WORDS};
 
 const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
 
-/// The next function of this name after this library: that of the C library, or of another
+/// The next function of this name after this library. It belongs to the C library or to another
 /// preloaded library.
 struct Next(&'static CStr, AtomicPtr<c_void>);
 
@@ -38,8 +38,8 @@ impl Next {
     fn get(&self) -> *mut c_void {
         let mut found = self.1.load(Ordering::Relaxed);
         if found.is_null() {
-            // SAFETY: the name ends with a zero byte. A caller reached this library by this name,
-            // so a definition follows this one.
+            // SAFETY: the name ends with a zero byte. A caller reached this library through this
+            // name, so a further definition follows.
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr()) };
             if found.is_null() {
                 std::process::abort();
@@ -50,14 +50,14 @@ impl Next {
     }
 }
 
-/// The file as this process sees it, mapped at the first call; forked processes inherit the
-/// mapping. Reading a word takes no system call, lock or allocation: PostgreSQL writes in signal
-/// handlers, and a disk at normal speed should cost nothing.
+/// The settings file as this process sees it. The first call maps it, and forked processes inherit
+/// the mapping. Reading a word takes no system call, lock or allocation. Two reasons require this:
+/// PostgreSQL writes in signal handlers, and a disk at normal speed should cost nothing.
 struct Page(*const u64);
 
 impl Page {
     fn find() -> Option<Self> {
-        /// The mapped page; `NOWHERE` if there is none.
+        /// The mapped page, or `NOWHERE` if there is none.
         static FOUND: AtomicPtr<u64> = AtomicPtr::new(std::ptr::null_mut());
         const NOWHERE: *mut u64 = std::ptr::dangling_mut();
         let mut found = FOUND.load(Ordering::Acquire);
@@ -69,10 +69,10 @@ impl Page {
     }
 
     fn map() -> Option<*mut u64> {
-        // SAFETY: the environment of a PostgreSQL process does not change while it works; the path
-        // in it ends with a zero byte. A shorter file is not ours, because its words would lie
-        // outside the mapping. errno is restored, because a caller may read it although the call
-        // succeeded.
+        // SAFETY: the environment of a PostgreSQL process does not change while it works, and the
+        // path in it ends with a zero byte. A shorter file is ignored, because some of its words
+        // would lie outside the mapping. errno is restored, because a caller may read it after a
+        // successful call.
         unsafe {
             let before = *libc::__errno_location();
             let path = libc::getenv(FILE.as_ptr());
@@ -92,7 +92,7 @@ impl Page {
 
     fn word(&self, at: usize) -> u64 {
         // SAFETY: the page has that number of words, is aligned to more than a word, and stays
-        // mapped; its writer writes whole words.
+        // mapped. The writer writes whole words.
         unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
     }
 
@@ -112,27 +112,27 @@ impl Page {
     }
 }
 
-/// Moves a time of day, in seconds and microseconds, by the clock's offset in the page.
+/// Shifts a time of day, in seconds and microseconds, by the clock offset in the page.
 fn moved(seconds: i64, micros: i64) -> (i64, i64) {
     let ahead = Page::find().map_or(0, |page| page.word(CLOCK).cast_signed());
     let all = seconds.saturating_mul(1_000_000).saturating_add(micros).saturating_add(ahead);
     (all.div_euclid(1_000_000), all.rem_euclid(1_000_000))
 }
 
-/// Returns the time of the kernel's own clock, which no preloaded library moves.
+/// Returns the time of the kernel's own clock, which no preloaded library shifts.
 fn now() -> Duration {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in a time with that layout.
+    // SAFETY: the kernel fills in a time with this layout.
     unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Sleeps without interruption, as a disk works: a signal does not end the wait.
+/// Sleeps until this time. A signal does not end the sleep, just as it does not speed up a disk.
 fn sleep_until(end: Duration) {
     let time =
         timespec { tv_sec: end.as_secs().try_into().unwrap_or(libc::time_t::MAX), tv_nsec: end.subsec_nanos().into() };
     while now() < end {
-        // SAFETY: the kernel reads a time with that layout; the remaining time is not needed.
+        // SAFETY: the kernel reads a time with this layout. The remaining time is not needed.
         unsafe {
             libc::syscall(
                 libc::SYS_clock_nanosleep,
@@ -145,7 +145,7 @@ fn sleep_until(end: Duration) {
     }
 }
 
-/// Makes a call take at least the minimum time, unless the call fails.
+/// Makes a call take at least the minimum time, unless it fails.
 fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     let least = Page::find().map_or(Duration::ZERO, |page| page.fsync());
     if least.is_zero() {
@@ -159,8 +159,8 @@ fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes `length` bytes, at the file's position if `at` is `None`. Fails if the disk is full. Is
-/// slow if the write makes the bytes durable.
+/// Writes `length` bytes, at the file's position if `at` is `None`. The write fails if the disk is
+/// full, and is slow if it makes the bytes durable.
 fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
     if is_full(fd, at, length) {
         // SAFETY: errno is this thread's own.
@@ -170,8 +170,8 @@ fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() ->
     if Page::find().is_none_or(|page| page.fsync().is_zero()) {
         return call();
     }
-    // SAFETY: the number may belong to no open file. Then the call fails, and the file is not
-    // durable.
+    // SAFETY: the number may not belong to an open file. Then the call fails, and the file counts
+    // as not durable.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     // `O_SYNC` includes the bit of `O_DSYNC`.
     if flags >= 0 && flags & libc::O_DSYNC != 0 { slow(call) } else { call() }
@@ -183,16 +183,17 @@ fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);
     let Some(folder) = page.full_below(&mut room) else { return false };
     let mut name = [0_u8; 32];
-    // SAFETY: the name is shorter than its buffer, whose last byte stays zero. The results of the
-    // kernel fit into the path and the stat, which is plain numbers. A number of no open file leads
-    // to no path.
+    // SAFETY: the name is shorter than its buffer, whose last byte stays zero. The kernel's results
+    // fit into the path and into the stat, which consists of plain numbers. The number of a closed
+    // file yields no path.
     unsafe {
         if write!(&mut name[..31], "/proc/self/fd/{fd}").is_err() {
             return false;
         }
         let told = libc::readlink(name.as_ptr().cast::<c_char>(), path.as_mut_ptr().cast(), path.len());
         let path = &path[..usize::try_from(told).unwrap_or(0)];
-        // The file must lie below the folder, not next to it with a longer name.
+        // The file must be inside the folder. Its path may also begin with the name of the folder
+        // by chance.
         if path.strip_prefix(folder).is_none_or(|rest| rest.first() != Some(&b'/')) {
             return false;
         }
@@ -229,7 +230,7 @@ type Gettimeofday = unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int;
 
 // SAFETY of all functions below: each function has the signature of its namesake in the 64-bit C
 // library, where `off_t` is `off64_t`. It is called in the same way as its namesake, and passes its
-// arguments on. `Next` has found a function with exactly that name.
+// arguments on. `Next` has found a function with exactly this name.
 
 /// Calls the C library's `fsync`, slowed down.
 #[unsafe(no_mangle)]
@@ -261,7 +262,7 @@ pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t,
     write_to(fd, Some(at), length, call)
 }
 
-/// Is `pwrite` under its name for large files.
+/// Calls `pwrite`, under the C library's name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
     unsafe { pwrite(fd, bytes, length, at) }
@@ -283,13 +284,13 @@ pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, a
     write_to(fd, Some(at), unsafe { total(parts, count) }, call)
 }
 
-/// Is `pwritev` under its name for large files.
+/// Calls `pwritev`, under the C library's name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
     unsafe { pwritev(fd, parts, count, at) }
 }
 
-/// Calls the C library's `posix_fallocate`, as if on the full disk. It returns the error's number.
+/// Calls the C library's `posix_fallocate`, as if on the full disk. It returns the error number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
     static NEXT: Next = Next::new(c"posix_fallocate");
@@ -299,7 +300,7 @@ pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) ->
     unsafe { std::mem::transmute::<*mut c_void, Reserve>(NEXT.get())(fd, at, length) }
 }
 
-/// Is `posix_fallocate` under its name for large files.
+/// Calls `posix_fallocate`, under the C library's name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { posix_fallocate(fd, at, length) }
@@ -317,14 +318,14 @@ pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off
     unsafe { std::mem::transmute::<*mut c_void, Allocate>(NEXT.get())(fd, how, at, length) }
 }
 
-/// Is `fallocate` under its name for large files.
+/// Calls `fallocate`, under the C library's name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { fallocate(fd, how, at, length) }
 }
 
-/// Calls the C library's `clock_gettime`, and moves the time of day. Clocks that measure durations
-/// are not moved.
+/// Calls the C library's `clock_gettime`, and shifts the time of day. Clocks that measure durations
+/// are not shifted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     static NEXT: Next = Next::new(c"clock_gettime");
@@ -338,7 +339,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     }
 }
 
-/// Calls the C library's `gettimeofday`, and moves the time.
+/// Calls the C library's `gettimeofday`, and shifts the time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
     static NEXT: Next = Next::new(c"gettimeofday");
@@ -351,7 +352,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
     }
 }
 
-/// Returns the C library's time, moved.
+/// Returns the C library's time, shifted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(at: *mut time_t) -> time_t {
     let mut now = timeval { tv_sec: 0, tv_usec: 0 };

@@ -1,4 +1,4 @@
-//! A real server's disk becomes slow, full and normal again while the server is running.
+//! Tests that a real server's disk becomes slow, full and normal again while the server is running.
 
 #![cfg(target_os = "linux")]
 
@@ -21,7 +21,7 @@ fn disk() -> Disk {
 }
 
 fn server(disk: &Disk, settings: &[(&str, &str)]) -> Cluster {
-    // Autovacuum must not write at the same time.
+    // Autovacuum must not write during the test.
     let cluster = Cluster::temporary().setting("autovacuum", "off");
     let cluster = settings.iter().fold(cluster, |cluster, (name, value)| cluster.setting(*name, *value));
     let cluster = disk.environment().into_iter().fold(cluster, |cluster, (name, value)| cluster.env(name, value));
@@ -38,7 +38,7 @@ async fn connect(server: &Cluster) -> Client {
     client
 }
 
-/// Returns the minimum duration of several commits, because a busy machine only ever adds to it.
+/// Returns the minimum duration of several commits, because a busy machine can only add to it.
 async fn commit(client: &Client) -> Duration {
     let mut least = Duration::MAX;
     for number in 0..5_i64 {
@@ -61,7 +61,7 @@ async fn commit_takes_the_fsync_time_that_is_currently_set() {
     disk.fsync_takes(Duration::ZERO).expect("it is written");
     let again = commit(&client).await;
     assert!(again < SLOW, "{again:?}");
-    // Once the disk is dropped, it is normal again.
+    // A dropped disk is normal again.
     disk.fsync_takes(SLOW).expect("it is written");
     drop(disk);
     let without = commit(&client).await;
@@ -93,7 +93,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     disk.is_full_below(Some(&server.data_dir().join("base"))).expect("it is written");
     let error = client.batch_execute(FILL).await.expect_err("a full disk");
     assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error:?}");
-    // Writing to an existing page makes no file longer, and the log is in another folder.
+    // A write to an existing page makes no file longer, and the log is in another folder.
     client.batch_execute("insert into other values (1); checkpoint").await.expect("nothing grows");
     disk.is_full_below(None).expect("it is written");
     client.batch_execute(FILL).await.expect("room again");
@@ -117,7 +117,7 @@ async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
         let ahead = ahead().await - hours as f64 * 3600.0;
         assert!(ahead.abs() < 60.0, "{hours} h: {ahead} s");
     }
-    // Each timeout is a signal. Its handler reads the time in the middle of allocations.
+    // Each timeout is a signal, whose handler reads the time in the middle of allocations.
     let session: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("told").get(0);
     client.batch_execute("set statement_timeout = 1").await.expect("set");
     for turn in 0..1000 {

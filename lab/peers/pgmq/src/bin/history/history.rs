@@ -34,8 +34,8 @@ impl History {
         (&self.0.0).write_all(line.as_bytes()).expect("the history can be written");
     }
 
-    /// Records the outcome of a call. After an error it is unknown, because the connection may be
-    /// lost.
+    /// Records the outcome of a call. After an error the outcome is unknown, because the connection
+    /// may be lost.
     pub fn end<T, E: std::fmt::Display>(
         &self,
         op: u64,

@@ -1,5 +1,5 @@
 //! Runs pgmq through its own Rust client, for the checker. It reads with a visibility timeout,
-//! deletes messages, and archives messages that failed too often.
+//! deletes messages, and archives messages that have failed too often.
 
 mod history;
 
@@ -15,7 +15,7 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 const WORK: &str = "work";
 const EXACT: &str = "exact";
-/// The number of consumers of each queue in a process.
+/// The number of consumers per queue in a process.
 const SLOTS: usize = 4;
 const EXACT_SLOTS: usize = 2;
 const IDLE: Duration = Duration::from_millis(100);
@@ -162,7 +162,7 @@ impl User {
             let archived = self.queue.archive(name, message.msg_id).await;
             self.history.end(op, archived, |archived| lost(*archived, message.msg_id));
         }
-        // A failed message is read again when its visibility timeout is over.
+        // A failed message is read again after its visibility timeout.
     }
 
     fn call(&self, verb: &str, queue: &str, message: &Message<Payload>, ms: u64) -> u64 {
@@ -170,8 +170,8 @@ impl User {
             .invoked(json!({ "verb": verb, "queue": queue, "named": [[message.msg_id, message.read_ct]], "ms": ms }))
     }
 
-    /// Writes the effect and deletes the message in one transaction, which rolls back if the
-    /// message is gone.
+    /// Writes the effect and deletes the message in one transaction. The transaction rolls back if
+    /// the message is gone.
     async fn delete_with_effect(&self, message: &Message<Payload>, number: u64, op: u64) -> Result<bool, Failure> {
         let mut transaction = self.pool.begin().await?;
         let enter = sqlx::query("insert into ledger (tag, op) values ($1, $2)");
