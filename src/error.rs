@@ -1,4 +1,4 @@
-//! Errors, as observed facts. The caller decides whether to try again.
+//! Errors, which describe observed facts. The caller decides whether to try again.
 
 pub(crate) mod server;
 mod advice;
@@ -31,11 +31,11 @@ pub(crate) use self::{
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of the queue or of the database below it.
+/// An error of a queue or of the database.
 ///
 /// Opaque and cheap to clone, because one failure can affect many coalesced callers. Its predicates
-/// classify it. Its text says what happened and what to do, and [`std::error::Error::source`] leads
-/// to the database's own error.
+/// classify it. Its text describes what happened and what to do, and [`std::error::Error::source`]
+/// leads to the database's own error.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -43,10 +43,10 @@ pub struct Error(Arc<Kind>);
 pub(crate) enum Kind {
     #[error("cannot connect to the database: {0}")]
     Connect(#[source] tokio_postgres::Error),
-    /// The server refused a connection of this library.
+    /// The server refused a connection.
     #[error("cannot connect to the database: {}", .0.told())]
     Refused(#[source] Arc<ServerError>),
-    /// No server was reached, or no reached server could be understood or trusted.
+    /// No server was reached, or the reached servers could not be understood or trusted.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
     /// Several hosts refused the connection, each for its own reason.
@@ -98,7 +98,7 @@ pub(crate) enum Kind {
     RolledBack,
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
-    /// The task that worked for the caller has ended.
+    /// The task that ran the caller's statement has ended.
     #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
     /// The server reports fewer rows than were inserted.
@@ -117,7 +117,7 @@ pub(crate) enum Kind {
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
-    /// A message cannot be read, in a page that is read without dequeuing it.
+    /// A message cannot be read, in a page that was read without dequeuing it.
     #[error(
         "{cause}; to see the page all the same, open the queue with payloads of `Readable`; a dead letter goes by its id: \
          `trunkline dead discard {queue} {id}`"
@@ -127,7 +127,7 @@ pub(crate) enum Kind {
     TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
-    /// The work of a consumer failed, and its message is a dead letter now.
+    /// A consumer's work failed, and its message is now a dead letter.
     #[error("the work on message {id} of queue {queue:?} failed, and the message is a dead letter now: {reason}")]
     Work { queue: String, id: i64, reason: String, cause: Option<Arc<dyn std::error::Error + Send + Sync>> },
     /// The errors of some of the servers that hold the queue.
@@ -170,7 +170,7 @@ impl Error {
         Self::new(Kind::Server { what, queue: None, error })
     }
 
-    /// Creates the error of a call whose task has ended; `sent` is true if its statement was sent.
+    /// Creates the error of a call whose task has ended. `sent` is true if its statement was sent.
     pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
         Self::new(Kind::Ended { what, sent })
     }
@@ -184,8 +184,8 @@ impl Error {
         }
     }
 
-    /// Converts a missing table or function of a queue to the error of a missing queue. Adds the
-    /// queue's name to other errors, for their advice.
+    /// Converts the error of a queue's missing table or function to that of a missing queue. Adds
+    /// the queue's name to all other errors, for their advice.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
         if let Kind::Server { what, queue: None, error } = &*self.0 {
             let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
@@ -201,8 +201,8 @@ impl Error {
         }
     }
 
-    /// Returns true if the lease ended before it was acknowledged, retried or extended: nothing was
-    /// changed for [`Error::lost_ids`].
+    /// Returns true if a lease ended before it was acknowledged, retried or extended. Nothing was
+    /// changed for the messages of [`Error::lost_ids`].
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         match &*self.0 {
@@ -222,8 +222,8 @@ impl Error {
         }
     }
 
-    /// Returns true if the call may or may not have taken effect: the connection broke before the
-    /// answer, the runtime that waited for it ended, or the answer could not be read.
+    /// Returns true if the call may or may not have taken effect. The connection broke before the
+    /// reply, the runtime that awaited the reply ended, or the reply could not be read.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         #[cfg(trunkline_mutant)]
@@ -233,8 +233,8 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // If some rows are stored, it is unknown which. If no row is stored, the outcome is
-            // certain.
+            // If only some rows were stored, it is unknown which. If no row was stored, the outcome
+            // is certain.
             Kind::NotStored { stored, .. } => *stored > 0,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,
@@ -253,14 +253,14 @@ impl Error {
         }
     }
 
-    /// Returns true if a call shared another task's statement, and that task ended before the
-    /// statement was sent or answered, for example together with its runtime.
+    /// Returns true if the call shared another task's statement, and that task ended before the
+    /// reply, for example with its runtime.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
 
-    /// Returns true if the failed connection may have a temporary cause, unlike a wrong password or
-    /// a missing database.
+    /// Returns true if a connection failed for a reason that may be temporary. A wrong password or
+    /// a missing database is permanent.
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
@@ -304,7 +304,7 @@ impl Error {
     }
 
     /// Returns the number of the statement in the pipeline that the server refused, counted from 0.
-    /// The number after the last statement is that of the commit. None of the statements that were
+    /// The number after the last statement stands for the commit. None of the statements that were
     /// sent together has taken effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
@@ -330,7 +330,7 @@ impl Error {
     }
 }
 
-/// Returns true if there was no answer, or only a backend's last message: its work may have been
+/// Returns true if there was no reply, or only a backend's last error. The statement may have been
 /// committed before the backend ended.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {

@@ -1,10 +1,10 @@
-//! Advice for the user about the server's errors in the statements of this library.
+//! Advice on the server's errors in the library's own statements.
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use crate::error::server::ServerError;
 
-/// Returns the advice to add after the server's text, which names the object and its kind.
+/// Returns advice to append to the server's text, which already names the object and its kind.
 pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {
     let queue = queue.unwrap_or("QUEUE");
     if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
@@ -81,8 +81,8 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Returns true if a statement inside a function is wrong. The library's own statements and errors
-/// that a function raises do not count.
+/// Returns true if a statement inside a function is wrong. Errors that a function raises do not
+/// count, nor do the library's own statements.
 fn is_within_function(error: &ServerError) -> bool {
     matches!(error.position, Some(ErrorPosition::Internal { .. }))
 }
@@ -95,8 +95,9 @@ pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
         || error.message.contains(&format!("_{queue}("))
 }
 
-/// Returns the name of a missing object that a user's code uses without its schema. In a message,
-/// names are in quotes and are never translated; names of functions have parentheses instead.
+/// Returns the name of a missing object that a user's code uses without its schema. In the server's
+/// message, names are in quotes and never translated, except that function names have parentheses
+/// instead.
 fn unqualified(error: &ServerError) -> Option<&str> {
     let code = &error.code;
     let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
@@ -111,8 +112,8 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Returns true if a queue refuses messages because its server is no longer one of the queue's
-/// shards: see `sql/statements/seal.sql`.
+/// Returns true if a queue refuses messages because its server is no longer one of its shards: see
+/// `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }

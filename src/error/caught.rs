@@ -10,7 +10,8 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(text_of)
 }
 
-/// Returns the text of a panic. The payload of the panic is dropped here, and may itself panic.
+/// Returns the text of a panic. Dropping the panic's payload may itself panic, so that is also
+/// caught.
 pub(crate) fn text_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic
         .downcast_ref::<&str>()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A server's error with its detail and hint, which `tokio_postgres` leaves out of the text.
+/// A server's error with its detail and hint, which `tokio_postgres` omits.
 #[derive(Debug)]
 pub(crate) struct Described(pub tokio_postgres::Error);
 

@@ -1,5 +1,5 @@
 //! Refusals: if the server answers a statement with an error, the statement has had no effect,
-//! whatever the error's code. Only this file decides that.
+//! whatever the error's code. Only this file contains that rule.
 
 use std::time::{Duration, Instant};
 
@@ -7,30 +7,29 @@ use tokio_postgres::error::SqlState;
 
 use super::{Described, Error, Kind, advice::is_collision};
 
-/// Classes of errors that concern the server, its schema or the role's rights, and not the data
-/// that the server received. Users' triggers can raise any code, so this list must never decide
-/// whether a message was stored.
+/// Error classes that concern the server, its schema or the role's rights, not the data sent to it.
+/// Users' triggers can raise any code, so this list must never decide whether a message was stored.
 const OF_THE_SERVER: [&str; 14] =
     ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX"];
 
 impl Error {
-    /// Returns true if the server refused a statement of this library, so that no part of it has
-    /// taken effect. Requests that were refused together can then be tried separately.
+    /// Returns true if the server refused one of the library's statements, so that no part of it
+    /// has taken effect. Requests that were refused together can then be tried separately.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
     }
 
-    /// Returns true if the refusal is likely to be temporary, or to affect every request to this
-    /// server. It then says nothing about a single message.
+    /// Returns true if the refusal is probably temporary, or would affect every request to this
+    /// server. It then proves nothing about a single message.
     pub(crate) fn is_of_the_server(&self) -> bool {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
     /// Returns true if the payload itself was refused: by its encoder, because of its size, or by
     /// the server (a check, an invalid character, an error that a trigger raises). Returns false if
-    /// a queue's sequence is behind its table, so that every payload collides with an existing
-    /// message. Also returns false if the server refuses every payload: it takes no writes, has no
-    /// room, or the role lacks a right.
+    /// the server would refuse every payload: it accepts no writes, has no room, or the role lacks
+    /// a right. Also returns false if a queue's sequence is behind its table, so that every payload
+    /// collides with an existing message.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
@@ -50,7 +49,7 @@ impl Error {
         }
     }
 
-    /// Returns true if a row was batched for the lanes of a queue that has more lanes by now.
+    /// Returns true if a row was built for a number of partitions that has increased since.
     pub(crate) fn is_of_other_lanes(&self) -> bool {
         self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }
@@ -63,15 +62,15 @@ impl Error {
     }
 }
 
-/// The maximum duration of a search without a success. Most refusals take a fraction of a
-/// millisecond. A refusal that waits for a lock or a timeout each time must not be tried a thousand
+/// The maximum duration of a search in which no part succeeds. Most refusals take a fraction of a
+/// millisecond. Refusals that each wait for a lock or a timeout must not be repeated a thousand
 /// times.
 const FUTILE: Duration = Duration::from_secs(2);
 
-/// A search, part by part, for the messages that the server refuses.
+/// A search for the messages that the server refuses, one part of a row at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// The time since which no part has succeeded.
+    /// The time of the first refusal after the last success.
     since: Option<Instant>,
 }
 

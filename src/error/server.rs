@@ -28,8 +28,8 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of a message. Skips missing and malformed fields, so that no error is lost
-    /// because of its form.
+    /// Reads the body of a message. Skips missing and malformed fields, so that every error is
+    /// reported.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);
@@ -38,7 +38,7 @@ impl ServerError {
             let value = String::from_utf8_lossy(value).into_owned();
             match kind {
                 b'V' => severity = Some(value),
-                b'S' => drop(severity.get_or_insert(value)), // this field is translated, but some poolers send no other
+                b'S' => drop(severity.get_or_insert(value)), // this field is translated, but some poolers send only this one
                 b'C' => error.code = SqlState::from_code(&value),
                 b'M' => error.message = value,
                 b'D' => error.detail = Some(value),
@@ -70,7 +70,7 @@ impl ServerError {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// Returns the message, the detail and the hint, as the end of a sentence.
+    /// Returns the message, the detail and the hint, in a form that can end a sentence.
     pub fn told(&self) -> String {
         let detail = self.detail.as_ref().map_or(String::new(), |detail| format!(" ({detail})"));
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!(". {hint}"));

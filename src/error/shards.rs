@@ -1,4 +1,4 @@
-//! Errors of several servers that hold the same queue, and of a server that no longer does.
+//! Errors from several servers that hold the same queue, and from a server that no longer does.
 
 use super::{Error, Kind, advice};
 
@@ -9,8 +9,8 @@ impl Error {
     }
 
     /// Returns the shards that failed in a call to a queue on several servers, each with its own
-    /// error. Their names are written as [`shards::Id`](crate::shards::Id) prints them. The call
-    /// succeeded on the shards that are not listed.
+    /// error. Their names have the form in which [`shards::Id`](crate::shards::Id) is printed. The
+    /// call succeeded on all other shards.
     #[must_use]
     pub fn shards(&self) -> &[(String, Self)] {
         match &*self.0 {
@@ -19,15 +19,15 @@ impl Error {
         }
     }
 
-    /// Returns true if the queue was drained on this server and takes no messages any more. The
+    /// Returns true if the queue on this server has been drained and accepts no more messages. The
     /// call has had no effect. A queue on several servers skips such a server by itself.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
     }
 
-    /// Returns true if another shard can take the message: the enqueue had no effect, and the cause
-    /// is the server and not the payload. The server was not reached, has no room, takes no writes,
+    /// Returns true if another shard can accept the message. The enqueue had no effect, and the
+    /// cause is the server and not the payload: it was not reached, has no room, accepts no writes,
     /// or lacks a right or the queue.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {

@@ -28,7 +28,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.0 {
-            // The work's error itself, not the pointer to it, so that it can be downcast.
+            // Returns the work's error itself, not the pointer to it, so that it can be downcast.
             Kind::Work { cause, .. } => cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static)),
             kind => kind.source(),
         }

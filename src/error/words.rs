@@ -1,4 +1,4 @@
-//! Parts of an error's text.
+//! Helpers for the texts of errors.
 
 /// Lists each host with its reason, which may begin with the name of the host itself.
 pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
@@ -8,7 +8,7 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
         let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
         let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
         if !reasons.contains(&reason) {
-            reasons.push(reason); // the addresses of one name often have the same reason
+            reasons.push(reason); // all addresses of a name often have the same reason
         }
     }
     reasons.join("; ")
@@ -31,7 +31,7 @@ pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     }
 }
 
-/// Returns the beginning of a statement's text, on one line, without the comment in front of it.
+/// Returns the beginning of a statement's text, on one line, without its leading comment.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
     let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
@@ -50,7 +50,7 @@ pub(super) fn listed(ids: &[i64]) -> String {
     }
 }
 
-/// Describes a schema that is not of this library's version; version 0 means that there is no
+/// Describes a schema whose version differs from this library's; version 0 means that there is no
 /// schema.
 pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
     if found == 0 {

@@ -16,15 +16,15 @@ impl Error {
     }
 
     /// Returns true if the work of [`Consumer::take_with`](crate::Consumer::take_with) failed, and
-    /// its message is a dead letter now. [`Error::downcast_ref`] returns the work's error.
+    /// its message is now a dead letter. [`Error::downcast_ref`] returns the work's error.
     #[must_use]
     pub fn is_work_failed(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Work { .. }))
     }
 
-    /// Returns the first `E` among the sources of this error, for example the error of the work in
-    /// [`Consumer::take_with`](crate::Consumer::take_with). For several shards, the first `E` of
-    /// any shard.
+    /// Searches the sources of this error, for example the work's error in
+    /// [`Consumer::take_with`](crate::Consumer::take_with), and returns the first `E`. For several
+    /// shards, searches all of them.
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         let own = StdError::source(self).and_then(first_of);
@@ -32,7 +32,7 @@ impl Error {
     }
 }
 
-/// Returns the first `E` among an error and its sources.
+/// Searches an error and its sources, and returns the first `E`.
 pub(crate) fn first_of<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {

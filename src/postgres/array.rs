@@ -68,8 +68,8 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-/// Returns the offset after `count` elements. An element is a length, which is -1 for null, and a
-/// value.
+/// Returns the offset behind `count` elements. An element consists of a length, which is -1 for
+/// null, and a value.
 pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -95,7 +95,7 @@ impl<'a> Received<'a> {
     }
 
     /// Returns the elements. The format is a header of 12 bytes, 8 bytes per dimension, then a
-    /// length and a value per element.
+    /// length and a value for each element.
     pub fn elements(&self) -> Result<Each<'a>, BadArray> {
         let number = |at: usize| -> Result<i32, BadArray> {
             let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
@@ -111,8 +111,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Splits the elements into parts of these sizes, in order. A part is shorter if the elements
-    /// end early.
+    /// Splits the elements into parts of these sizes, in order. If the elements end early, parts
+    /// are shorter.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();

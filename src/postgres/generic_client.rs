@@ -1,4 +1,4 @@
-//! The methods of `tokio_postgres`, for programs that write their statements as text.
+//! The methods of `tokio_postgres`, for programs that pass statements as text.
 
 use postgres_types::{FromSql, ToSql, Type};
 
@@ -16,7 +16,7 @@ use crate::{
 /// The methods of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
 /// [`Transaction`].
 ///
-/// With this trait, a program can migrate statement by statement: import it instead of
+/// With this trait, a program can be migrated statement by statement: import this trait instead of
 /// `tokio_postgres::GenericClient`. A statement's text is prepared automatically, once per
 /// connection. [`Statement`] and its types decode rows more directly.
 ///
@@ -132,7 +132,7 @@ impl FromRow for AnyRow {
 }
 
 /// The number or the name of a column of an [`AnyRow`]. The case of a name matters only if two
-/// names differ in nothing else.
+/// names differ only in case.
 pub trait Column: Copy {
     /// Returns the number of the column.
     ///

@@ -13,8 +13,8 @@ impl Db {
     /// Returns true if notifications reach this process. The listening connection sends itself a
     /// notification through another connection, and waits for it for at most 12 seconds.
     ///
-    /// Notifications do not reach a process behind a transaction pooler, or a process that gets no
-    /// connection of its own to listen on. In such a process, consumers poll.
+    /// Notifications do not reach a process behind a transaction pooler, or a process that cannot
+    /// open a separate connection to listen on. In such a process, consumers poll.
     pub async fn notifications_arrive(&self) -> bool {
         // No notification is sent on this channel. The subscription only shows whether the listener
         // listens.

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The caller's transaction: a [`Transaction`], or on the program's own connection a
-/// [`tokio_postgres::Transaction`], a [`compat::Transaction`](super::compat::Transaction), or a
+/// The caller's transaction: a [`Transaction`] or, on the program's own connection, a
+/// [`tokio_postgres::Transaction`], a [`compat::Transaction`](super::compat::Transaction) or a
 /// [`ForeignTransaction`].
 pub trait InTransaction: sealed::Fetch {}
 
@@ -37,12 +37,12 @@ type Cell = (u32, Option<Bytes>);
 pub trait ForeignTransaction: Sync {
     /// Runs one statement in the transaction and returns its rows.
     ///
-    /// Each parameter is the OID of its type and its value in the binary format; `None` is null.
-    /// Each column of a returned row has the same form. The driver must request binary results.
+    /// Each parameter consists of the OID of its type and its value in the binary format; `None` is
+    /// null. Each column of a returned row has the same form. The driver must request binary
+    /// results.
     ///
-    /// # Errors
-    /// The driver's own error, which [`source`](std::error::Error::source) of the library's error
-    /// returns.
+    /// The driver's own error. [`source`](std::error::Error::source) of the library's error returns
+    /// it.
     fn fetch_binary(
         &self,
         statement: &str,
@@ -130,8 +130,8 @@ fn cell(value: &(dyn ToSql + Sync), ty: &Type) -> Result<Cell, Wrong> {
 
 fn read_cell<'a, T: FromSql<'a>>(row: &'a [Cell], at: usize) -> Result<T, Wrong> {
     let (oid, value) = row.get(at).ok_or_else(|| format!("there is no column {at} among {}", row.len()))?;
-    let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers know no type of a null
-    // The only types read here that are not built in are arrays of payloads.
+    let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers do not know the type of a null
+    // Arrays of payloads are the only types read here that are not built in.
     let array = || Type::new("an array".into(), *oid, TypeKind::Array(Type::UNKNOWN), String::new());
     let ty = Type::from_oid(*oid).unwrap_or_else(array);
     if !T::accepts(&ty) {

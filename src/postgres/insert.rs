@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// An `insert` of any number of rows of type `P`, with a result of type `R`: the number of rows
-/// (`u64`), unless the ending returns rows.
+/// An `insert` of any number of rows of type `P`, with a result of type `R`. The result is the
+/// number of rows (`u64`), unless the ending returns rows.
 ///
 /// ```
 /// use trunkline::postgres::Insert;
@@ -55,8 +55,7 @@ impl<P, R> Insert<P, R> {
         Self { ending, ..self }
     }
 
-    /// Returns a statement that is only described, not run, and whose columns have the table's
-    /// types.
+    /// Returns a statement that is described but never run. Its columns have the table's types.
     fn probe(&self) -> String {
         format!("select {} from {}", self.columns.join(", "), self.table)
     }
@@ -78,7 +77,8 @@ impl<P, R> Insert<P, R> {
 }
 
 impl<P: Params, R> Insert<P, R> {
-    /// Returns the statement with the types that its probe has found, and its parameters.
+    /// Returns the statement, with the types that describing its probe has returned, and its
+    /// parameters.
     fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
         let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
         let mut arrays = Arrays::of(&probe.columns);
@@ -115,11 +115,10 @@ impl Db {
 }
 
 impl Transaction {
-    /// Inserts rows as [`Db::insert_many`] does, within this transaction. The statement is queued
-    /// as [`Transaction::send`] queues it.
+    /// Inserts rows like [`Db::insert_many`], within this transaction. The statement is queued like
+    /// that of [`Transaction::send`].
     ///
-    /// # Errors
-    /// The same as for [`Transaction::send`].
+    /// The errors of [`Transaction::send`].
     pub async fn insert_many<P: Params, R: Rows>(
         &self,
         insert: &Insert<P, R>,

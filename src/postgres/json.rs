@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::finite::Finite;
 
-/// The version byte in front of the text of a `jsonb`.
+/// The version byte before the text of a `jsonb`.
 const VERSION: u8 = 1;
 
 /// A value that is stored as JSON, in a column of type `jsonb` or `json`. It can have any type that
@@ -20,8 +20,8 @@ const VERSION: u8 = 1;
 ///
 /// An enqueue refuses a value that could not be read back: a value with more than 127 levels of
 /// nesting, or a number that is not finite, which JSON cannot express. Floating-point numbers are
-/// exact, except that `jsonb` has no negative zero. An integer beyond 64 bits that another program
-/// has written is rounded when it is read as a `serde_json::Value`. Read as an `i128` or `u128`, it
+/// exact, except that `jsonb` has no negative zero. If another program has written an integer
+/// beyond 64 bits, reading it as a `serde_json::Value` rounds it. Reading it as an `i128` or `u128`
 /// is exact.
 ///
 /// ```
@@ -108,8 +108,8 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
 /// The maximum depth of arrays and objects that `serde_json` reads.
 const DEEPEST: usize = 127;
 
-/// Returns an error if a written text cannot be read back. A number that is not finite is written
-/// as `null`. Most texts contain no `null` and few brackets.
+/// Returns an error if a written text could not be read back. A number that is not finite is
+/// written as `null`. Most texts contain no `null` and few brackets, so the check is cheap.
 fn check(
     text: &[u8],
     is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,
@@ -178,7 +178,7 @@ mod tests {
             let read = Json::<f64>::from_sql(&Type::JSONB, &text).expect("read").0;
             assert_eq!(read.to_bits(), number.to_bits());
         }
-        // PostgreSQL writes this number with all its digits.
+        // PostgreSQL writes all digits of this number.
         let text = format!("\u{1}{}", f64::MAX);
         assert_eq!(Json::<f64>::from_sql(&Type::JSONB, text.as_bytes()).expect("read").0.to_bits(), f64::MAX.to_bits());
     }

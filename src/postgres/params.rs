@@ -6,7 +6,7 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The parameters of a statement, starting with `$1`.
 ///
-/// This trait is implemented for tuples of up to ten values. For more values, or a number known
+/// This trait is implemented for tuples of up to ten values. For more values, or for a number known
 /// only at run time, use a slice of references: `&[&(dyn ToSql + Sync)]`.
 pub trait Params {
     /// Passes the values to `write`.

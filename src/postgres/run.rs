@@ -15,8 +15,8 @@ use crate::{
 
 impl Db {
     /// Runs a statement, and commits it before `Ok` is returned. Concurrent calls share
-    /// connections, and statements that are sent at the same time leave in one write. A caller
-    /// never waits for another caller's reply.
+    /// connections, and statements that are sent at the same time share one write. A caller never
+    /// waits for another caller's reply.
     ///
     /// If the call is dropped while it waits, the statement may still run.
     ///
@@ -47,8 +47,9 @@ impl Db {
     }
 
     /// Runs a statement like [`Db::run`], with a `search_path` of `pg_catalog` for this statement
-    /// alone. All other names in the statement must be qualified. So a catalog statement cannot
-    /// call a function or operator that another role has created in a schema of the session's path.
+    /// alone. All other names in the statement must be qualified. Without this path, a catalog
+    /// statement could call a function or operator that another role has created in the session's
+    /// path.
     ///
     /// # Errors
     /// The errors of [`Db::run`].
@@ -58,14 +59,14 @@ impl Db {
         let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
-            group.push(&prepared[0], &[])?; // statements prepared under another path are prepared again after it
+            group.push(&prepared[0], &[])?; // the server reparses statements that were prepared under another path
             params.with(|params| group.push(&prepared[1], params)).map(|()| group)
         };
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
-            // The statement was prepared before the path was set, and has a different meaning now.
-            // Nothing has happened yet.
+            // The statement was prepared before the path was set, and now has a different meaning.
+            // Nothing has taken effect yet.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {
@@ -86,8 +87,8 @@ impl Db {
     /// transaction. The results are in the order of the parameters.
     ///
     /// Each reply is read as soon as it arrives, while the server works on the next statements. The
-    /// call returns once all of them are committed. All statements and all results are in memory at
-    /// once. To send more of them, split them into parts within a
+    /// call returns once all statements are committed. All statements and all results are in memory
+    /// at once. For larger amounts, make several calls within a
     /// [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
@@ -114,13 +115,13 @@ impl Db {
         let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
         let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
             if place == 0 {
-                answers.clear(); // removes the answers of a first try
+                answers.clear(); // removes the results of a first try
                 wrong = None;
             }
             if wrong.is_none() {
                 match read(reply, at, &prepared[0].columns, text) {
                     Ok(answer) => answers.push(answer),
-                    Err(error) => wrong = Some(error), // used unless the server returns an error itself
+                    Err(error) => wrong = Some(error), // returned unless the server itself returns an error
                 }
             }
         };

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 pub(crate) struct Sql {
     pub name: &'static str,
     pub text: Arc<str>,
-    /// True if the statement changes nothing, so that a reply that is too large can be requested
-    /// again in parts.
+    /// True if the statement changes nothing. A reply that is too large can then be requested again
+    /// in parts.
     pub only_reads: bool,
 }
 
@@ -45,7 +45,7 @@ impl Sql {
     }
 
     /// Makes the statement's text specific to a queue that was created at `since`, in microseconds
-    /// of the server's clock.
+    /// by the server's clock.
     pub fn since(self, since: u128) -> Self {
         Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }
@@ -62,7 +62,7 @@ impl Schema {
     /// dot, and a queue's name of up to 48.
     const LONGEST: usize = 14;
 
-    /// Checks a schema's name.
+    /// Creates a schema from its name, after checking the name.
     ///
     /// # Errors
     /// The name is not valid. It is used without quotes in statements, and together with a queue's
@@ -83,7 +83,7 @@ impl Schema {
         &self.0
     }
 
-    /// Replaces the schema in a text by this schema.
+    /// Replaces `trunkline` in a text by this schema's name.
     pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &*self.0 {
             Self::DEFAULT => Cow::Borrowed(text),

@@ -4,8 +4,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A statement with parameters of type `P` and a result of type `R`.
 ///
-/// Make it a `static`. Values never become part of the text. A connection prepares a text when it
-/// first runs it. Statements with the same text are the same statement.
+/// Declare it as a `static`. Values never become part of the text. A connection prepares a text
+/// when it first runs it. Statements with the same text are the same statement.
 ///
 /// ```
 /// use trunkline::postgres::Statement;

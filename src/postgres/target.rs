@@ -1,4 +1,4 @@
-//! A parsed connection string: hosts, user, and TLS with the meaning that libpq gives to `sslmode`.
+//! A parsed connection string: hosts, user, and TLS with libpq's meaning of `sslmode`.
 
 mod setting;
 mod url;
@@ -36,20 +36,20 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Target {
     /// The parsed string. Its `sslmode` decides whether to encrypt; `rustls` decides which servers
-    /// to trust.
+    /// are trusted.
     pub config: Config,
     /// One configuration per host, if the hosts have different passwords.
     apart: Vec<Config>,
     pub rustls: Arc<ClientConfig>,
     /// The TLS settings for `tokio_postgres`.
     pub tls: MakeTls,
-    /// True if connections keep prepared statements. Otherwise each use parses the statement again,
+    /// True if connections keep prepared statements. If false, each use parses the statement again,
     /// as a pooler in transaction mode requires.
     pub keeps_statements: bool,
     pub limits: AnswerLimits,
     pub schema: Schema,
-    /// True if connections of the class `Store` are tried only once, because there are other
-    /// servers.
+    /// True if connections of the class `Store` are tried only once, because other servers can
+    /// accept the writes.
     pub is_of_several: bool,
     /// True if the string or the environment sets the connect timeout.
     has_timeout: bool,
@@ -70,12 +70,12 @@ impl Default for AnswerLimits {
     }
 }
 
-/// The timeout for a host, from its socket to the end of the login, unless `connect_timeout` sets
-/// it.
+/// The default timeout for a host, from opening its socket to the end of the login;
+/// `connect_timeout` overrides it.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The same timeout if there are other servers.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
-/// The maximum size of a reply in bytes, unless `max_answer` sets it.
+/// The default maximum size of a reply in bytes; `max_answer` overrides it.
 const ANSWER_BYTES: usize = 2 << 30;
 /// The minimum value of `max_answer`.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
@@ -83,8 +83,8 @@ const LEAST_ANSWER_BYTES: usize = 1 << 20;
 impl Target {
     /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks the
     /// certificate against the authorities of `sslrootcert`, and `verify-full` also checks the
-    /// server's name in the certificate. Settings that `tokio_postgres` does not know are removed
-    /// first.
+    /// server's name in the certificate. Settings that `tokio_postgres` does not support are
+    /// removed first.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
@@ -203,7 +203,7 @@ fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Ve
 }
 
 impl Target {
-    /// Runs work within the connect timeout for this number of hosts.
+    /// Runs `work` within the connect timeout for this number of hosts.
     pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.config.get_connect_timeout() else { return work.await };
         let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
@@ -211,14 +211,14 @@ impl Target {
     }
 }
 
-/// Returns the error for a connection where no host answered within `connect_timeout`.
+/// Returns the error for hosts that did not answer within `connect_timeout`.
 pub(crate) fn late(limit: Duration) -> io::Error {
     let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Returns whether to encrypt and what to check of the server, with the meaning that libpq gives to
-/// the modes. Only `allow` is stronger: it encrypts if the server supports it.
+/// Returns whether to encrypt and which checks to make. The modes have libpq's meaning, except that
+/// `allow` is stronger: it encrypts if the server supports it.
 fn encryption(mode: &str, files: &TlsFiles) -> Result<(SslMode, Check)> {
     let has_root = files.root.is_some() || files.is_root_of_system;
     let found = match mode {

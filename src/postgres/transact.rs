@@ -1,4 +1,4 @@
-//! Runs work in a transaction, and again if the server asks for that.
+//! Runs work in a transaction, and runs it again if the server requires that.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
     postgres::{db::Db, transaction::Transaction},
 };
 
-/// The maximum number of transactions for one piece of work.
+/// The maximum number of tries of one piece of work.
 const TRIES: u32 = 10;
-/// The longest pause before the second transaction, and before any. The pauses double.
+/// The longest pause before the second try, and the longest pause before any. The pauses double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(250));
 
 impl Db {
@@ -23,9 +23,9 @@ impl Db {
     /// most a second.
     ///
     /// The modes are those of [`Db::begin_with`], for example `isolation level serializable`. An
-    /// empty text stands for `read committed`. The work may run several times, so all of its
-    /// effects belong into the transaction. Once the work has returned, the transaction is over for
-    /// its other owners, too.
+    /// empty text means `read committed`. The work may run several times, so all of its effects
+    /// must be in the transaction. Once the work has returned, the transaction can no longer be
+    /// used, even if the work kept a clone.
     ///
     /// ```
     /// # use trunkline::{Db, Error, postgres::Statement};
@@ -74,10 +74,9 @@ impl Db {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// The work's own error, as it is; its transaction is rolled back then. Otherwise the error of
-    /// `begin` or of the commit. After the last attempt, the error of that attempt. Work whose
-    /// connection is lost does not run again: if it was lost during the commit, then
+    /// The work's own error, unchanged; its transaction is rolled back. Otherwise the error of
+    /// `begin` or of the commit. After the last try, the error of that try. Work whose connection
+    /// is lost is not repeated. If the connection was lost during the commit, the error is
     /// [`Error::is_outcome_unknown`].
     pub async fn transact<T, E: From<Error>, F: Future<Output = Result<T, E>>>(
         &self,
@@ -109,14 +108,14 @@ impl Db {
     }
 }
 
-/// Returns true if a new transaction may succeed where this one failed, and this one certainly left
-/// nothing behind.
+/// Returns true if a new transaction may succeed although this one failed, and this one has
+/// certainly had no effect.
 fn asks_to_repeat(error: &Error) -> bool {
     let repeatable = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
     !error.is_outcome_unknown() && error.sqlstate().is_some_and(|state| repeatable.contains(&state))
 }
 
-/// Returns the pause after an attempt: between half of its longest time and all of it, so that
+/// Returns a random pause after a try, between half of its longest time and all of it, so that
 /// transactions that collided do not collide again.
 fn pause(tries: u32) -> Duration {
     let (first, longest) = PAUSES;

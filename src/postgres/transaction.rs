@@ -1,4 +1,4 @@
-//! A transaction that sends statements before it waits for replies.
+//! A transaction that can send many statements before it waits for replies.
 
 pub(crate) mod sent;
 mod pipeline;
@@ -22,13 +22,13 @@ use crate::{
     },
 };
 
-/// A transaction on a connection of its own.
+/// A transaction, on a connection of its own.
 ///
 /// [`Transaction::send`] queues a statement and returns. The queued statements are sent together,
-/// and `begin` is sent with the first of them: when a reply is awaited, at the commit, or when many
-/// statements are queued. They run in the order in which they were queued, even if their replies
+/// when a reply is awaited, at the commit, or when many statements are queued. `begin` is sent with
+/// the first of them. Statements run in the order in which they were queued, even if their replies
 /// are not awaited. So any number of statements and the commit take one round trip, if no reply is
-/// needed in between.
+/// needed before the commit.
 ///
 /// If a statement fails, the next statements fail too, up to a `rollback to` a savepoint. The next
 /// awaited reply returns the error, or at the latest the commit. If the transaction is dropped
@@ -57,17 +57,17 @@ pub struct Transaction {
 }
 
 impl Db {
-    /// Begins a transaction at `read committed`. Nothing is sent before its first statement, so
-    /// this call takes no round trip. Connections of ended transactions are reused.
+    /// Begins a transaction at `read committed`. This call takes no round trip, because nothing is
+    /// sent before the first statement. Connections of ended transactions are reused.
     ///
-    /// Every open transaction has a connection of its own, so limit the number of transactions that
-    /// a program has open at a time.
+    /// Every open transaction uses a separate connection, so limit the number of transactions that
+    /// a program has open at the same time.
     pub async fn begin(&self) -> Result<Transaction> {
         self.begin_with("").await
     }
 
-    /// Begins a transaction with transaction modes as SQL's `begin` takes them, for example
-    /// `isolation level serializable, read only`.
+    /// Begins a transaction with modes in the syntax of SQL's `begin`, for example `isolation level
+    /// serializable, read only`.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
@@ -99,8 +99,8 @@ impl Transaction {
         params.with(|params| self.push(prepared, params, false))
     }
 
-    /// Queues one of the library's own statements, as [`Transaction::send`] does. Only the rows
-    /// show what the statement has done, so all of them are kept.
+    /// Queues one of the library's own statements, like [`Transaction::send`]. All rows are kept,
+    /// because only they show what the statement has done.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
         self.push(prepared, params, true)
@@ -124,7 +124,7 @@ impl Transaction {
         self.send(statement, params).await?.await
     }
 
-    /// Runs a statement many times, as [`Db::run_many`](crate::Db::run_many) does, within this
+    /// Runs a statement many times, like [`Db::run_many`](crate::Db::run_many), within this
     /// transaction.
     ///
     /// # Errors
@@ -145,8 +145,8 @@ impl Transaction {
         Ok(answers)
     }
 
-    /// Copies data in, as [`Db::copy_in`](crate::Db::copy_in) does, within this transaction. The
-    /// statement is queued as [`Transaction::send`] queues it.
+    /// Copies data in, like [`Db::copy_in`](crate::Db::copy_in), within this transaction. The
+    /// statement is queued like that of [`Transaction::send`].
     ///
     /// # Errors
     /// The errors of [`Transaction::send`].
@@ -159,10 +159,9 @@ impl Transaction {
 
     /// Commits the transaction.
     ///
-    /// # Errors
-    /// The first error of a statement, or the commit's own error; nothing has happened then. This
-    /// includes a server that answers the `commit` of a failed transaction with a mere `ROLLBACK`.
-    /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
+    /// The first error of a statement, or the commit's own error; the transaction has then had no
+    /// effect. This also applies if the server answers the `commit` of a failed transaction only
+    /// with a `ROLLBACK`. [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
         self.commit_shared().await
     }
@@ -170,7 +169,7 @@ impl Transaction {
     /// Commits a transaction that has several owners. Later calls return an error.
     pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // the only other place that sets it is the drop
+        let _ = self.committed.set(true); // only the drop also sets it
         Ok(())
     }
 
@@ -200,10 +199,9 @@ impl Transaction {
         }
     }
 
-    /// Rolls the transaction back, and waits until that is done.
+    /// Rolls the transaction back, and waits for the server's confirmation.
     ///
-    /// # Errors
-    /// The connection broke; the server rolls back by itself.
+    /// The connection broke. The server then rolls back by itself.
     pub async fn rollback(self) -> Result<()> {
         self.rollback_shared().await
     }
@@ -225,14 +223,14 @@ impl Transaction {
         self.pipeline.first_error()
     }
 
-    /// Returns a cell that is set once the transaction has ended: true if it is known to be
+    /// Returns a cell that is set when the transaction has ended: to true if it is known to be
     /// committed.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
 
-    /// Prepares a statement. If the server must prepare it, earlier statements are sent first,
-    /// because the statement may need an object that they create.
+    /// Prepares a statement. If the server does not know it yet, earlier statements are sent first,
+    /// because it may need an object that they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;

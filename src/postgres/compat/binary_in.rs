@@ -9,11 +9,11 @@ use postgres_types::{BorrowToSql, IsNull, ToSql, Type};
 use super::{binary_out::MAGIC, copy_in::CopyInSink, failure::Error};
 use crate::postgres::wire::WireError;
 
-/// The number of bytes that are gathered before they are sent.
+/// The number of bytes that are collected before they are sent.
 const GATHERED: usize = 4 << 10;
 
-/// Writes rows to a [`CopyInSink`] of a `copy … from stdin binary`. The copy is aborted unless it
-/// is finished.
+/// Writes rows to a [`CopyInSink`] of a `copy … from stdin binary`. If the copy is not finished, it
+/// is aborted.
 #[derive(Debug)]
 pub struct BinaryCopyInWriter {
     sink: CopyInSink<Bytes>,
@@ -42,7 +42,7 @@ impl BinaryCopyInWriter {
         self.write_raw(values.iter().copied()).await
     }
 
-    /// Writes a row like [`BinaryCopyInWriter::write`], with values of any form.
+    /// Writes a row like [`BinaryCopyInWriter::write`], with an iterator of values or references.
     ///
     /// # Errors
     /// The errors of [`BinaryCopyInWriter::write`].

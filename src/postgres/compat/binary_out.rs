@@ -60,8 +60,8 @@ impl fmt::Debug for BinaryCopyOutStream {
     }
 }
 
-/// The data that have arrived. The server sends each row as a message, but the protocol permits
-/// messages that end within a row.
+/// The data that have arrived. The server sends each row as one message, but the protocol also
+/// allows messages that end within a row.
 struct ArrivedRows {
     types: Arc<[Type]>,
     stage: BinaryStage,
@@ -115,14 +115,14 @@ impl ArrivedRows {
     }
 }
 
-/// Returns the length of the header, or `None` if it has not arrived as a whole.
+/// Returns the length of the header, or `None` if its end has not arrived.
 fn header(bytes: &[u8]) -> Result<Option<usize>, Error> {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
         return Err(Error::other("the copy is not in the binary format"));
     }
     let Some(mut rest) = bytes.get(MAGIC.len()..).filter(|rest| rest.len() >= 8) else { return Ok(None) };
-    // The upper flags change the format. The only one that was ever in use adds oids to the rows.
+    // The upper flags change the format. The only one that was ever used adds oids to the rows.
     if rest.get_u32() >> 16 != 0 {
         return Err(Error::other("the copy is in a binary format of another version"));
     }
@@ -131,10 +131,10 @@ fn header(bytes: &[u8]) -> Result<Option<usize>, Error> {
 }
 
 enum BinaryPart {
-    /// The places of the row's values, and its length.
+    /// The positions of the row's values, and the row's length.
     Row(Vec<Option<Range<usize>>>, usize),
     Trailer,
-    /// The data end within the row.
+    /// The data that have arrived end within the row.
     Cut,
 }
 
@@ -209,7 +209,7 @@ impl fmt::Debug for BinaryCopyOutRow {
 mod tests {
     use super::*;
 
-    /// Two rows behind an extension of the header, as an early version of the server may send them.
+    /// Two rows after a header extension, as an early version of the server may send them.
     const COPY: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\x03ext\
         \0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\
         \0\x02\xff\xff\xff\xff\0\0\0\x02hi\xff\xff";

@@ -1,4 +1,4 @@
-//! Requests to cancel the statement that a connection runs.
+//! Requests that cancel the statement running on a connection.
 
 use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
@@ -10,7 +10,7 @@ use crate::postgres::{
     wire::{Peer, reopen},
 };
 
-/// Cancels the statement that a client is running, over a connection of its own.
+/// Cancels the statement that a client is running, over a separate connection.
 #[derive(Clone)]
 pub struct CancelToken {
     pub(super) target: Target,
@@ -20,7 +20,8 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// Requests to cancel the statement. The server does not say whether there was one.
+    /// Requests to cancel the running statement. The server does not report whether a statement was
+    /// running.
     ///
     /// # Errors
     /// The server cannot be reached.

@@ -1,4 +1,4 @@
-//! A client: one connection, whose session belongs to the caller.
+//! A client: one connection with a session of its own.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use super::{
 use crate::postgres::wire::{CachedStatement, Group, Prepared, Signature, WireError};
 
 impl ClientSession {
-    /// Returns the statement, prepared now or earlier.
+    /// Returns the statement, preparing it if necessary.
     pub async fn statement(self: &Arc<Self>, form: Form<'_>) -> Result<Statement, WireError> {
         match form {
             Form::Prepared(statement) => Ok(statement.clone()),
@@ -38,8 +38,8 @@ impl ClientSession {
 
 /// A connection to a database, with the methods of `tokio_postgres::Client`.
 ///
-/// Its calls may be concurrent: they are pipelined. A text that is given as a statement is prepared
-/// once and kept, up to a thousand texts.
+/// Concurrent calls are pipelined. Statements that are given as text are prepared once and kept, up
+/// to a thousand texts.
 pub struct Client {
     pub(super) inner: Arc<ClientSession>,
 }

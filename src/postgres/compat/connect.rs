@@ -77,8 +77,8 @@ fn started<S, T>(connected: Connected, target: &Target) -> (Client, Connection<S
     (client, Connection { driver: Some(Box::pin(driver)), end: None, asides, parameters, shape: PhantomData })
 }
 
-/// The task of a connection: it sends and receives for its [`Client`]. It ends when the client is
-/// dropped, after all answers have arrived, or with an error.
+/// The task of a connection, which sends and receives for its [`Client`]. It ends with an error, or
+/// after the client was dropped and all replies have arrived.
 #[must_use = "a connection does nothing unless it is polled"]
 pub struct Connection<S = Socket, T = NoTlsStream> {
     driver: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
@@ -141,7 +141,7 @@ impl<S, T> std::fmt::Debug for Connection<S, T> {
     }
 }
 
-/// A message that answers no call.
+/// A message that is not a reply to a call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AsyncMessage {
@@ -195,7 +195,7 @@ fn message(kind: u8, body: &Bytes) -> Option<AsyncMessage> {
     }
 }
 
-/// Reads two texts that end with a NUL.
+/// Reads two texts, each of which ends with a NUL.
 fn parameter(body: &[u8]) -> Option<(String, String)> {
     let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     Some((texts.next()?, texts.next()?))

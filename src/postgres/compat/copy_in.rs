@@ -33,14 +33,14 @@ impl Client {
     }
 }
 
-/// The number of bytes that are gathered before they are sent.
+/// The number of bytes that are collected before they are sent.
 const GATHERED: usize = 4 << 10;
 
 type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A sink for the data of a copy. The copy is aborted unless it is finished or closed.
+/// A sink for the data of a copy. If the copy is neither finished nor closed, it is aborted.
 ///
-/// Other calls of the client wait for the end of the copy.
+/// Other calls of the client wait until the copy has ended.
 pub struct CopyInSink<T> {
     messages: ReplyMessages,
     gathered: BytesMut,
@@ -55,7 +55,8 @@ enum CopyStage {
     Ended(u64),
 }
 
-/// Aborts the copy once, unless the copy has begun. Later, the open copy is that of another call.
+/// Aborts the copy when it is dropped, unless the copy has begun. Later, an open copy may belong to
+/// another call.
 struct Beginning<'a>(Option<&'a ClientSession>);
 
 impl Beginning<'_> {
@@ -82,7 +83,7 @@ pub async fn copy_in<T>(client: &Arc<ClientSession>, form: Form<'_>) -> Result<C
             Some(Ok((b'G', _))) => break,
             Some(Ok((b'1' | b'2' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
-            // The server skips everything until the Sync, and then the error follows.
+            // The server skips all messages until the Sync, and then sends the error.
             Some(Ok((b'E', _))) => beginning.abort(),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy from stdin")),
         }

@@ -29,7 +29,7 @@ impl Client {
     }
 }
 
-/// The data of a copy, as they arrive. If the stream is dropped, the rest is skipped.
+/// The data of a copy, as they arrive. If the stream is dropped, the remaining data are skipped.
 pub struct CopyOutStream(ReplyMessages);
 
 pub async fn copy_out(client: &Arc<ClientSession>, form: Form<'_>) -> Result<CopyOutStream, Error> {

@@ -30,7 +30,7 @@ impl Encryption for NoTls {
     }
 }
 
-/// Encrypts as `sslmode` and `sslrootcert` say, like libpq.
+/// Encrypts according to `sslmode` and `sslrootcert`, like libpq.
 #[derive(Debug, Clone, Copy)]
 pub struct AsConfigured;
 

@@ -127,7 +127,7 @@ impl From<&WireError> for Error {
 }
 
 impl From<Error> for crate::Error {
-    /// Converts the error of a queue's statement in a transaction of this facade.
+    /// Converts an error of this facade, from a queue's statement in a transaction.
     fn from(error: Error) -> Self {
         match *error.0 {
             Reason::Db(DbError(error)) => Self::of_server("the transaction", error),

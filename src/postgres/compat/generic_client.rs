@@ -1,4 +1,4 @@
-//! A trait for code that accepts clients and transactions.
+//! A trait for code that accepts both clients and transactions.
 
 use std::pin::Pin;
 
@@ -13,7 +13,7 @@ use super::{
     transaction::Transaction,
 };
 
-/// A future that is `Send` whatever its parameters are, because its type does not name them.
+/// A future that is always `Send`, because its type does not contain those of its parameters.
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 mod sealed {

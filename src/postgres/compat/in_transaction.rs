@@ -1,4 +1,4 @@
-//! The facade's transactions as transactions for the queue's verbs.
+//! Lets the queue's verbs run in the facade's transactions.
 
 use std::sync::Arc;
 

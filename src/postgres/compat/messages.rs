@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{failure::Error, session::ClientSession};
 use crate::postgres::wire::{Arrived, Incoming, frames_at};
 
-/// The messages of a streamed reply. If this is dropped, the rest of the reply is skipped.
+/// The messages of a streamed reply. If it is dropped, the rest of the reply is skipped.
 pub(super) struct ReplyMessages {
     client: Arc<ClientSession>,
     incoming: Option<Incoming>,
@@ -26,13 +26,13 @@ impl ReplyMessages {
         Self { client, incoming: Some(incoming), waiting: None, chunks: VecDeque::new(), at: 0, failure: None }
     }
 
-    /// Returns the messages of a reply that has arrived.
+    /// Creates the messages of a reply that has already arrived.
     pub fn arrived(client: Arc<ClientSession>, chunks: &[Bytes]) -> Self {
         Self { client, incoming: None, waiting: None, chunks: chunks.iter().cloned().collect(), at: 0, failure: None }
     }
 
-    /// Returns the kind and the body of the next message, or `None` at the end. An error follows
-    /// the messages before it, and ends the reply.
+    /// Returns the kind and the body of the next message, or `None` at the end. An error is
+    /// returned after the messages before it, and ends the reply.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<(u8, Bytes), Error>>> {
         loop {
             while let Some(chunk) = self.chunks.front() {

@@ -1,6 +1,6 @@
-//! The API of `tokio_postgres`, over this crate's driver.
+//! The API of `tokio_postgres`, implemented with this crate's driver.
 //!
-//! An existing program changes one import: `use trunkline::postgres::compat as tokio_postgres;`.
+//! To migrate a program, change one import: `use trunkline::postgres::compat as tokio_postgres;`.
 //! Names, arguments and results are the same; `docs/from-tokio-postgres.md` lists the differences.
 //! [`Client::pipelined`] is new: statements that are sent through it share one round trip.
 //!

@@ -1,4 +1,4 @@
-//! A view of a client that sends statements before it waits for answers.
+//! A view of a client that sends several statements before it waits for replies.
 
 use std::{
     marker::PhantomData,
@@ -21,22 +21,22 @@ use crate::postgres::{
 };
 
 impl Client {
-    /// Returns a view whose methods gather statements instead of waiting for them.
+    /// Returns a view whose methods collect statements instead of waiting for each reply.
     #[must_use]
     pub fn pipelined(&self) -> Pipelined<'_> {
         Pipelined::new(self)
     }
 }
 
-/// A view of a [`Client`] or of a [`Transaction`](super::Transaction). Its methods have the names
-/// and arguments of the client's methods, but they only gather the statement, and return a handle.
+/// A view of a [`Client`] or of a [`Transaction`](super::Transaction). Its methods have the same
+/// names and arguments, but they only collect the statement and return a handle.
 ///
-/// The gathered statements are sent together, in one round trip, when a handle is awaited or when
+/// The collected statements are sent together, in one round trip, when a handle is awaited or when
 /// [`Pipelined::finish`] is called. They are one transaction: if one of them fails, none takes
 /// effect, and the next handles and `finish` return the error. If the view is dropped, statements
-/// that are still gathered are discarded.
+/// that were not sent are discarded.
 ///
-/// A call waits only if a text must be prepared first.
+/// A method waits only if its text must be prepared first.
 #[derive(Debug)]
 pub struct Pipelined<'a> {
     client: &'a Client,
@@ -129,7 +129,7 @@ impl<'a> Pipelined<'a> {
         self.gathered(statement, params, |_, reply, place| Ok(reply.affected(place))).await
     }
 
-    /// Sends what is gathered, and waits for all answers.
+    /// Sends the collected statements, and waits for all replies.
     ///
     /// # Errors
     /// The first error of a statement; the connection broke.
@@ -161,7 +161,7 @@ impl<'a> Pipelined<'a> {
     }
 }
 
-/// The answer to a statement of a [`Pipelined`] view. Await it, or drop it.
+/// The reply to a statement of a [`Pipelined`] view. Await it, or drop it.
 pub struct Answer<R> {
     client: Arc<ClientSession>,
     gathered: Arc<Gathered>,

@@ -15,8 +15,7 @@ use super::{
 };
 use crate::postgres::wire::{self, Group, ReplyMode};
 
-/// A statement with its parameters. It lasts until the end of its transaction, or until it is
-/// dropped.
+/// A statement with its parameters. It lasts until its transaction ends or it is dropped.
 pub struct Portal {
     name: String,
     statement: Statement,
@@ -47,7 +46,7 @@ impl Transaction<'_> {
         open(&self.inner, statement, params).await
     }
 
-    /// Binds a statement like [`Transaction::bind`], with parameters of any form.
+    /// Binds a statement like [`Transaction::bind`], with an iterator of values or references.
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).
@@ -62,7 +61,8 @@ impl Transaction<'_> {
         open(&self.inner, statement, &params.into_iter().collect::<Vec<P>>()).await
     }
 
-    /// Returns at most `max_rows` further rows of a portal; 0 or less means all of them.
+    /// Returns at most `max_rows` further rows of a portal. A number of 0 or less requests all
+    /// remaining rows.
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).

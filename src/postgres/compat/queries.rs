@@ -75,7 +75,7 @@ impl Client {
         self.query_opt(statement, params).await?.as_ref().map(query::scalar).transpose()
     }
 
-    /// Runs a statement whose rows are read as they arrive.
+    /// Runs a statement, and returns its rows as a stream as they arrive.
     ///
     /// # Errors
     /// The errors of [`Client::prepare`]; parameters that do not fit. Errors of the statement are
@@ -142,7 +142,7 @@ impl Client {
         query::typed_affected(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
     }
 
-    /// Runs a statement like [`Client::execute`], with parameters of any form.
+    /// Runs a statement like [`Client::execute`], with an iterator of values or references.
     ///
     /// # Errors
     /// The errors of [`Client::query`].

@@ -23,7 +23,7 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// Parameters with their types.
 pub(super) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// Returns a group with one statement.
+/// Creates a group with one statement.
 pub(super) fn group<P: BorrowToSql>(statement: &Statement, params: &[P]) -> Result<Group, Error> {
     let mut group = Group::new();
     push(&mut group, statement, params)?;
@@ -39,7 +39,8 @@ pub(super) fn push<P: BorrowToSql>(group: &mut Group, statement: &Statement, par
     Ok(())
 }
 
-/// Runs a statement. A text whose table has changed since it was prepared is prepared again.
+/// Runs a statement. If its table has changed since a text was prepared, the text is prepared
+/// again.
 async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) -> Result<(Statement, Reply), Error> {
     let statement = client.statement(form).await?;
     let group_of = |statement: &Statement| group(statement, params);
@@ -115,7 +116,7 @@ pub async fn stream<P: BorrowToSql>(
     Ok(RowStream { statement, messages, affected: None })
 }
 
-/// Prepares and runs a statement without a name.
+/// Prepares and runs an unnamed statement.
 async fn run_typed<P: BorrowToSql>(
     client: &Arc<ClientSession>,
     text: &str,
@@ -123,7 +124,7 @@ async fn run_typed<P: BorrowToSql>(
 ) -> Result<Reply, Error> {
     let mut group = Group::new();
     {
-        // The values need not be `Send`: they do not live until the await.
+        // The values need not be `Send`, because they are dropped before the await.
         let (values, types): (Vec<P>, Vec<Type>) = params.into_iter().unzip();
         group.push_described(&text.into(), &types, &values)?;
     }
@@ -163,7 +164,8 @@ pub async fn typed_stream<P: BorrowToSql>(
     Ok(RowStream { statement, messages, affected: None })
 }
 
-/// The rows of a statement, as they arrive. If the stream is dropped, the rest is skipped.
+/// The rows of a statement, as they arrive. If the stream is dropped, the remaining rows are
+/// skipped.
 pub struct RowStream {
     statement: Statement,
     messages: ReplyMessages,
@@ -175,7 +177,7 @@ impl RowStream {
         Self { statement, messages, affected: None }
     }
 
-    /// Returns the number of affected rows, after the end of the stream.
+    /// Returns the number of affected rows, once the stream has ended.
     #[must_use]
     pub fn rows_affected(&self) -> Option<u64> {
         self.affected

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::postgres::wire;
 
-/// A row of an answer.
+/// A row of a reply.
 #[derive(Clone)]
 pub struct Row {
     pub(super) statement: Statement,
@@ -157,7 +157,7 @@ impl SimpleQueryRow {
     }
 }
 
-/// A part of the answer to a text of several statements.
+/// A part of the reply to a text of several statements.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SimpleQueryMessage {

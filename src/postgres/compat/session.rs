@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::cancel::CancelToken;
 use crate::postgres::wire::Connection;
 
-/// The part of a client that it shares with its statements, streams and answers.
+/// The part of a client that its statements, streams and replies share.
 pub(super) struct ClientSession {
     pub connection: Connection,
     pub cancel: CancelToken,

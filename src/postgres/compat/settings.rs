@@ -30,8 +30,8 @@ pub async fn connect<T: Encryption>(config: &str, tls: T) -> Result<(Client, Con
     config.parse::<Config>()?.connect(tls).await
 }
 
-/// The settings of a connection, by the names that libpq gives to them. Variables of the
-/// environment and password files are not read.
+/// The settings of a connection, with libpq's names. Environment variables and password files are
+/// not read.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Config {
     settings: Vec<(String, String)>,
@@ -62,7 +62,7 @@ impl Config {
         self.list_hosts()
     }
 
-    /// Sets the lists that the getters return.
+    /// Updates the lists that the getters return.
     fn list_hosts(&mut self) -> &mut Self {
         let values = |name| self.get(name).into_iter().flat_map(|values| values.split(','));
         let host = |name: &str| match name.starts_with(['/', '@']) {
@@ -98,12 +98,12 @@ impl Config {
         self.set("dbname", dbname.as_ref())
     }
 
-    /// Sets the options of the session, as on the command line of the server.
+    /// Sets the session's options, in the form of the server's command line.
     pub fn options(&mut self, options: impl AsRef<str>) -> &mut Self {
         self.set("options", options.as_ref())
     }
 
-    /// Sets the name of the program.
+    /// Sets the program's name.
     pub fn application_name(&mut self, application_name: impl AsRef<str>) -> &mut Self {
         self.set("application_name", application_name.as_ref())
     }
@@ -119,12 +119,12 @@ impl Config {
         self.add("host", &host.as_ref().to_string_lossy())
     }
 
-    /// Adds an address, which is used instead of the host at the same place.
+    /// Adds an address, which replaces the host at the same position.
     pub fn hostaddr(&mut self, hostaddr: IpAddr) -> &mut Self {
         self.add("hostaddr", &hostaddr.to_string())
     }
 
-    /// Adds a port: one for all hosts, or one for each.
+    /// Adds a port. One port applies to all hosts; otherwise there is one for each host.
     pub fn port(&mut self, port: u16) -> &mut Self {
         self.add("port", &port.to_string())
     }
@@ -134,7 +134,7 @@ impl Config {
         self.set_seconds("connect_timeout", connect_timeout)
     }
 
-    /// Sets the time after which sent data must be acknowledged.
+    /// Sets how long sent data may stay unacknowledged.
     pub fn tcp_user_timeout(&mut self, tcp_user_timeout: Duration) -> &mut Self {
         self.set_seconds("tcp_user_timeout", tcp_user_timeout)
     }
@@ -188,7 +188,7 @@ impl Config {
         )
     }
 
-    /// Sets whether the server must accept writes, or must not.
+    /// Sets whether the server must accept writes, or must not accept them.
     pub fn target_session_attrs(&mut self, target_session_attrs: TargetSessionAttrs) -> &mut Self {
         self.set(
             "target_session_attrs",
@@ -223,13 +223,13 @@ impl Config {
         self.get("dbname")
     }
 
-    /// Returns the options of the session.
+    /// Returns the session's options.
     #[must_use]
     pub fn get_options(&self) -> Option<&str> {
         self.get("options")
     }
 
-    /// Returns the name of the program.
+    /// Returns the program's name.
     #[must_use]
     pub fn get_application_name(&self) -> Option<&str> {
         self.get("application_name")
@@ -273,7 +273,7 @@ impl Config {
         connect::open(&tls.applied(&self.target()?)?).await
     }
 
-    /// Logs in on a stream that the caller has opened.
+    /// Logs in over a stream that the caller has opened.
     ///
     /// # Errors
     /// The settings are not valid, or the server refuses them.

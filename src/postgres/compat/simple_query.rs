@@ -1,4 +1,4 @@
-//! Runs texts of several statements, whose rows arrive as texts.
+//! Runs texts of several statements, and returns their rows as texts.
 
 use std::{
     pin::Pin,
@@ -79,7 +79,7 @@ impl Client {
     }
 }
 
-/// Reads the values of a row: a count, then a length and a text for each.
+/// Reads the values of a row: a count, then a length and a text for each value.
 fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut value = || {
@@ -93,7 +93,7 @@ fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
     (0..u16::from_be_bytes(*count)).map(|_| value()).collect()
 }
 
-/// The answer to a text of several statements, as a stream.
+/// The reply to a text of several statements, as a stream.
 #[derive(Debug)]
 pub struct SimpleQueryStream(std::vec::IntoIter<SimpleQueryMessage>);
 

@@ -59,19 +59,19 @@ pub struct Statement(Arc<Parts>);
 struct Parts {
     prepared: Prepared,
     columns: Vec<Column>,
-    /// The client, if the statement must be closed. The client closes statements that it has
-    /// prepared from texts itself.
+    /// The client, if this statement must be closed. Statements that the client prepared from texts
+    /// are closed by the client.
     client: Weak<ClientSession>,
     is_kept: bool,
 }
 
 impl Statement {
-    /// Returns a statement that its last clone closes.
+    /// Creates a statement that is closed when its last clone is dropped.
     pub(super) fn owned(prepared: Prepared, client: &Arc<ClientSession>) -> Self {
         Self::new(prepared, Arc::downgrade(client), false)
     }
 
-    /// Returns a statement that the client keeps by its text, or that has no name.
+    /// Creates a statement that the client keeps by its text, or that has no name.
     pub(super) fn kept(prepared: Prepared) -> Self {
         Self::new(prepared, Weak::new(), true)
     }
@@ -104,7 +104,7 @@ impl Statement {
         &self.0.prepared.columns.parameters
     }
 
-    /// Returns the columns of the answer.
+    /// Returns the columns of the statement's rows.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.0.columns

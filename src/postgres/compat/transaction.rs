@@ -50,7 +50,7 @@ impl<'a> Transaction<'a> {
         self.client.batch_execute(&text).await
     }
 
-    /// Rolls the transaction back, or back to the savepoint.
+    /// Rolls back the transaction, or rolls back to the savepoint.
     ///
     /// # Errors
     /// The connection broke.
@@ -84,7 +84,7 @@ impl<'a> Transaction<'a> {
     async fn set_savepoint(&mut self, name: Option<String>) -> Result<Transaction<'_>, Error> {
         let depth = self.savepoint.as_ref().map_or(0, |(_, depth)| *depth) + 1;
         let name = name.unwrap_or_else(|| format!("sp_{depth}"));
-        // If this call is dropped while it waits, the savepoint may remain.
+        // The savepoint may remain if this call is dropped while it waits.
         let mut savepoint = Transaction { client: self.client, savepoint: Some((name.clone(), depth)), is_done: false };
         if let Err(error) = self.client.batch_execute(&format!("SAVEPOINT {name}")).await {
             savepoint.is_done = true; // there is nothing to roll back to
@@ -148,7 +148,7 @@ impl<'a> TransactionBuilder<'a> {
         self
     }
 
-    /// Sets whether a serializable transaction that only reads waits for a safe snapshot.
+    /// Sets whether a serializable, read-only transaction waits for a safe snapshot.
     pub fn deferrable(mut self, deferrable: bool) -> Self {
         self.deferrable = Some(deferrable);
         self

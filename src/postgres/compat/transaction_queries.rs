@@ -1,4 +1,4 @@
-//! The client's methods, for transactions.
+//! The client's methods on transactions.
 
 use bytes::Buf;
 use postgres_types::{BorrowToSql, Type};
@@ -14,9 +14,9 @@ use super::{
     transaction::Transaction,
 };
 
-/// A transaction dereferences to its [`Client`](super::Client). These methods are for paths like
-/// `Transaction::query`, and for calls where the trait `GenericClient` is imported: its methods
-/// would be found before those of the client, and some accept fewer types.
+/// A transaction dereferences to its [`Client`](super::Client). These methods exist for paths like
+/// `Transaction::query`, and for code that imports the trait `GenericClient`. There, the trait's
+/// methods would be found before the client's, and some accept fewer types.
 impl Transaction<'_> {
     /// Prepares a statement like [`Client::prepare`](super::Client::prepare).
     ///

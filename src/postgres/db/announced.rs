@@ -1,17 +1,17 @@
-//! The announcement of a listening session, which decides whether producers notify it.
+//! Announces a listening session, so that producers notify it.
 //!
 //! A notification makes a commit wait for all other commits that notify. So a producer first asks
 //! whether a session has announced itself on the channel (`sql/functions/announced.sql`). It asks
-//! after it has written its rows, when its transaction has an id. A transaction that has an id at
-//! the announcement may have asked before it, and may commit much later. So the listening session
-//! relies on notifications only after all of these transactions have ended.
+//! after it has written its rows, when its transaction has an id. A transaction that already has an
+//! id at the announcement may have asked before, and may commit much later. So the listening
+//! session relies on notifications only after all such transactions have ended.
 
 use std::time::Duration;
 
 use tokio_postgres::{Client, Error, types::Type};
 
-/// The first and the longest pause between checks. They do not delay messages, because consumers
-/// poll in the meantime.
+/// The first and the longest pause between checks. These pauses do not delay messages, because
+/// consumers still poll.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const ANNOUNCE: &str = include_str!("../../../sql/statements/announce.sql");
 const WITHDRAW: &str = include_str!("../../../sql/statements/withdraw.sql");
@@ -22,13 +22,13 @@ const RUNNING: &str = include_str!("../../../sql/statements/transactions.sql");
 pub(super) struct Announced {
     /// The number of checks since the last announcement.
     checks: u32,
-    /// Channels that were announced together, and the transactions that may have asked before.
+    /// Channels that were announced together, with the transactions that may have asked before.
     waiting: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Announced {
-    /// Adds channels that were just announced. `unaware` contains the transactions that had an id
-    /// after that.
+    /// Adds channels that were just announced. `unaware` contains the transactions that already had
+    /// an id.
     pub fn add(&mut self, channels: &[String], unaware: Vec<String>) {
         if !unaware.is_empty() {
             self.checks = 0;
@@ -36,7 +36,7 @@ impl Announced {
         }
     }
 
-    /// Removes channels that are no longer announced.
+    /// Removes channels on which the session no longer listens.
     pub fn withdraw(&mut self, channels: &[String]) {
         for (waiting, _) in &mut self.waiting {
             waiting.retain(|channel| !channels.contains(channel));
@@ -44,7 +44,7 @@ impl Announced {
         self.waiting.retain(|(waiting, _)| !waiting.is_empty());
     }
 
-    /// Removes all transactions except those that are still running.
+    /// Keeps only the transactions that are still running.
     pub fn ended(&mut self, running: &[String]) {
         self.checks += 1;
         for (_, unaware) in &mut self.waiting {
@@ -53,7 +53,7 @@ impl Announced {
         self.waiting.retain(|(_, unaware)| !unaware.is_empty());
     }
 
-    /// Returns the pause before the next check whether transactions have ended.
+    /// Returns the pause before the next check for ended transactions.
     pub fn pause(&self) -> Duration {
         PAUSE.0.saturating_mul(1 << self.checks.min(8)).min(PAUSE.1)
     }

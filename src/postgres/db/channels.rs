@@ -1,4 +1,4 @@
-//! The channels that consumers of this process have subscribed to, and what each of them has heard.
+//! The channels to which consumers of this process have subscribed, and the state of each.
 
 use std::{
     collections::HashMap,
@@ -14,15 +14,14 @@ use crate::postgres::target::Target;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// A counter that increases at each notification, and whenever a notification may have been
-    /// missed.
+    /// A counter of notifications. It also increases when a notification may have been missed.
     pub rings: u64,
     /// The number of notifications that came from other processes, through the server.
     pub from_others: u64,
-    /// True if this process receives a notification of every commit.
+    /// True if a notification of every commit reaches this process.
     pub hearing: bool,
-    /// The advisory lock that the listening session holds. None if notifications do not reach this
-    /// process.
+    /// The advisory lock that the listening session holds. `None` if notifications do not reach
+    /// this process.
     pub alive: Option<i64>,
 }
 
@@ -37,10 +36,10 @@ pub(super) struct ListenedChannels {
     pub subscribed: AtomicUsize,
     /// Notified when the list of channels changes.
     pub changed: watch::Sender<()>,
-    /// Notified when the server may have disappeared silently. No reply is due on the connection,
-    /// so the connection would never break by itself.
+    /// Notified when the server may have disappeared silently. While no reply is due, the
+    /// connection itself would never break.
     pub doubts: Arc<Notify>,
-    /// True if a task listens, or is about to.
+    /// True if a listening task runs or is about to start.
     pub listening: AtomicBool,
     pub target: Target,
     pub mark: String,
@@ -78,9 +77,9 @@ impl ListenedChannels {
         self.with(|all| all.keys().cloned().collect())
     }
 
-    /// Records that notifications arrive on the `listened` channels from now on, and that none is
-    /// missing on those that are `reliable`. Counts one notification for each news, because one may
-    /// have been missed earlier.
+    /// Records that notifications arrive on the `listened` channels from now on. On channels that
+    /// are `reliable`, none is missed. If a channel's state has improved, counts one notification,
+    /// because one may have been missed before.
     pub fn hear(&self, listened: &[String], alive: i64, reliable: impl Fn(&str) -> bool) {
         self.with(|all| {
             for name in listened {

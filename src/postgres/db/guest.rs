@@ -1,4 +1,4 @@
-//! A connection of `tokio_postgres`, used for listening.
+//! Opens a connection of `tokio_postgres`, used for listening.
 
 use tokio_postgres::{Client, Connection, Socket};
 

@@ -1,5 +1,4 @@
-//! Connections that are not in use. They are kept for the next transaction, and closed after a
-//! while.
+//! Unused connections. They are kept for the next transaction, and closed after a while.
 
 use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
@@ -25,8 +24,8 @@ impl Db {
     }
 
     /// Closes connections that have been unused for a while. One connection of the main class stays
-    /// open, and so does the one that listens, which must prove that it is alive. This method acts
-    /// at most once in `UNUSED`, even if many queues call it.
+    /// open, and so does the listening connection, which must then prove that it is alive. This
+    /// method acts at most once in `UNUSED`, even if many queues call it.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +43,7 @@ impl Db {
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
             let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
-                place.session = None; // closed when the last caller releases it
+                place.session = None; // it closes when the last caller drops it
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The one connection that listens for all queues with waiting consumers.
 //!
-//! The connection tests itself with a notification from another connection. If it does not arrive
-//! (for example behind a pooler), or if the connection is lost, waiting consumers poll.
+//! The connection tests itself with a notification from another connection. If this notification
+//! does not arrive (for example behind a pooler), or if the connection is lost, waiting consumers
+//! poll.
 
 use std::{
     sync::{
@@ -27,9 +28,9 @@ use super::{
 };
 use crate::postgres::{sql::quote, target::Target};
 
-/// The first and the longest pause between attempts to reach the database. The next constant is the
-/// pause if the database does not deliver notifications.
+/// The first and the longest pause between tries to reach the database.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// The pause before another try if the database does not deliver notifications.
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
@@ -38,7 +39,7 @@ const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 struct Listening(Weak<ListenedChannels>);
 
 impl Listening {
-    /// Ensures that a task listens.
+    /// Starts the listening task, unless it is running.
     fn start(channels: &Arc<ListenedChannels>) {
         if !channels.listening.swap(true, Ordering::AcqRel) {
             tokio::spawn(listen(Self(Arc::downgrade(channels)), channels.target.clone(), channels.mark.clone()));
@@ -57,7 +58,7 @@ impl Drop for Listening {
 
 pub(crate) struct Listener {
     channels: Arc<ListenedChannels>,
-    /// Marks notifications from this process, whose own consumers are already awake.
+    /// Marks the notifications that this process sends. Its own consumers are already awake.
     pub mark: String,
 }
 
@@ -125,7 +126,7 @@ impl Listener {
         }
     }
 
-    /// Makes the connection prove that it is alive, or replaces it.
+    /// Makes the connection prove that it is alive. If it fails, it is replaced.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
@@ -217,7 +218,7 @@ async fn listen_on(
     proven
 }
 
-/// Keeps the server's list of channels equal to this process' list, until the connection ends.
+/// Keeps the server's list of channels equal to this process's list, until the connection ends.
 async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
     let mut announced = Announced::default();
@@ -232,8 +233,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         announced.withdraw(&left);
         announced.add(&fresh, unaware);
         listened = wanted;
-        // This includes a channel that was unsubscribed and subscribed again in the meantime: it is
-        // on the server's list, but its new subscription is not marked as listening.
+        // This also covers a channel that was unsubscribed and subscribed again: the server still
+        // has it, but the new subscription is not marked as listening.
         all.hear(&listened, alive, |name| !announced.awaits(name));
         drop(all);
         tokio::select! {
@@ -257,15 +258,15 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
     ears.abort();
 }
 
-/// Repeats `listen` for the first channel. This has no effect, but `pg_stat_activity` then shows it
-/// as the session's last statement.
+/// Repeats `listen` for the first channel. This has no effect except that `pg_stat_activity` shows
+/// it as the session's last statement.
 async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_postgres::Error> {
     let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
     client.batch_execute(&again).await
 }
 
-/// Announces itself and listens on further channels, and stops listening on others. Returns the
-/// transactions that may not have seen the announcement, or nothing if the connection broke.
+/// Announces and listens on new channels, and stops listening on others. Returns the transactions
+/// that may not have seen the announcement, or `None` if the connection broke.
 async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
     let unaware = match fresh {
         [] => Vec::new(),
@@ -274,8 +275,8 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     if !left.is_empty() {
         in_time(withdraw(client, left)).await?;
     }
-    // The last statement is the one that the server shows in the session's activity. What commits
-    // before it is found when the consumers look once more.
+    // The server shows the last statement in the session's activity. Consumers look once more
+    // afterwards, and find what was committed before.
     let listen = fresh.iter().map(|name| format!("listen {}", quote(name)));
     let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
     let statements: Vec<String> = listen.chain(unlisten).collect();
@@ -285,7 +286,7 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     Some(unaware)
 }
 
-/// Returns the result of a statement that succeeded in time.
+/// Returns the result of a statement, if it succeeded in time.
 async fn in_time<T, E>(statement: impl Future<Output = Result<T, E>>) -> Option<T> {
     timeout(PROOF, statement).await.ok()?.ok()
 }

@@ -1,4 +1,4 @@
-//! Notices statements that are sent one by one although they could share round trips.
+//! Detects statements that are sent one by one although they could share round trips.
 
 use std::{
     sync::{
@@ -11,15 +11,15 @@ use std::{
 use tokio::time::Instant;
 use tracing::debug;
 
-/// The number of lonely statements in a row that is worth a message.
+/// The number of consecutive lonely statements that causes advice.
 const MANY: u32 = 32;
-/// The maximum time that this number of statements takes in a loop. A statement now and then needs
-/// no advice.
+/// The maximum time in which a loop sends this number of statements. Occasional statements need no
+/// advice.
 const LOOP: Duration = Duration::from_secs(2);
-/// The minimum time between two messages of a [`Db`](crate::Db).
+/// The minimum time between two pieces of advice of a [`Db`](crate::Db).
 const QUIET: Duration = Duration::from_secs(60);
 
-/// The time since the first use, in milliseconds. Never 0.
+/// Returns the time since the first use in milliseconds, never 0.
 fn now() -> u64 {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(BEGAN.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
@@ -30,7 +30,7 @@ fn now() -> u64 {
 pub(crate) struct LonelyAdvice(AtomicU64);
 
 impl LonelyAdvice {
-    /// Returns true if advice is due. The next advice is due a minute later.
+    /// Returns true if advice is due. The next advice is then due a minute later.
     fn is_due(&self) -> bool {
         let (now, last) = (now(), self.0.load(Ordering::Relaxed));
         let is_due = last == 0 || u128::from(now.saturating_sub(last)) >= QUIET.as_millis();
@@ -38,18 +38,17 @@ impl LonelyAdvice {
     }
 }
 
-/// Counts statements that were sent alone, each after the answer to the one before.
+/// Counts statements that were sent alone, each after the reply to the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct LonelyTrips {
     row: AtomicU32,
-    /// The time of the first statement in the row.
+    /// The time of the first statement in the series.
     began: AtomicU64,
 }
 
 impl LonelyTrips {
-    /// Counts a statement whose caller waits for its answer. `is_alone` is true if no other
-    /// statement is under way. Logs advice if this statement
-    /// completes a fast series of `MANY`.
+    /// Counts a statement whose caller waits for its reply. `is_alone` is true if no other
+    /// statement is running. Logs advice if this statement completes a fast series of `MANY`.
     pub fn count(&self, is_alone: bool, advice: &LonelyAdvice) {
         if self.is_loop(is_alone) && advice.is_due() {
             debug!(
@@ -58,8 +57,8 @@ impl LonelyTrips {
         }
     }
 
-    /// Returns true if this statement ends a row that looks like a loop. The counts are hints, so
-    /// they are not synchronized.
+    /// Returns true if this statement completes a series that looks like a loop. The counts are
+    /// hints, so they are not synchronized.
     fn is_loop(&self, is_alone: bool) -> bool {
         if !is_alone {
             if self.row.load(Ordering::Relaxed) != 0 {

@@ -1,4 +1,4 @@
-//! The handle of a database, through which all access to it goes.
+//! The handle of a database. All access to the database goes through it.
 
 mod session;
 mod lonely;
@@ -47,12 +47,12 @@ const SLOTS: usize = 2;
 ///
 /// Cheap to clone. All clones share the same connections: up to two for enqueueing, two for
 /// dequeueing, two for your own statements, and one that listens. Each connection is opened when it
-/// is first needed, and replaced, with backoff, after it was lost. Statements are pipelined, so the
+/// is first needed. A lost connection is replaced, with backoff. Statements are pipelined, so the
 /// number of concurrent callers does not matter.
 ///
 /// Each open transaction has a connection of its own; up to four of these connections stay open for
-/// later transactions. If consumers wait and nothing else happens, a process closes its connections
-/// after half a minute, except one and the one that listens.
+/// later transactions. If consumers wait and nothing else happens for half a minute, a process
+/// closes all connections except one and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -66,7 +66,7 @@ struct Inner {
     /// Idle connections, each with the time when it was returned.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
-    /// The time of the last call of [`Db::rest`].
+    /// The time of the last [`Db::rest`] that acted.
     rested: SyncMutex<Instant>,
     schema: Schema,
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -87,15 +87,14 @@ struct SlotState {
     refused: Option<(Instant, Error)>,
 }
 
-/// The class of a connection. Each class has its own connections, so that statements do not wait
-/// behind those of another class.
+/// The class of a connection. Each class has its own connections, so that statements of one class
+/// do not wait behind those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The class of short writes, such as enqueues. A connection is tried only once if another
-    /// server could take the writes.
+    /// Short writes, such as enqueues. A connection is tried only once if another server could
+    /// accept the writes.
     Store,
-    /// The class of the library's other statements. One of these connections is opened first, and
-    /// stays open.
+    /// The library's other statements. One of these connections is opened first, and stays open.
     Main,
     /// The class of the user's own statements.
     Run,
@@ -152,14 +151,13 @@ impl Db {
     ///   of a-z, 0-9 and `_`.
     ///
     /// An empty variable counts as not set. An empty setting in the string (`options=''`) counts as
-    /// set, and keeps its default. All settings are read once, in this call: later connections use
+    /// set, and keeps its default. All settings are read once, in this call; later connections use
     /// the same settings.
     ///
     /// A handle may outlive its runtime: connections end with the runtime that opened them, and are
-    /// opened again. The connections of a current-thread runtime make no progress while that
-    /// runtime does not run.
+    /// opened again when needed. The connections of a current-thread runtime make no progress while
+    /// that runtime is not running.
     ///
-    /// # Errors
     /// The string, a variable or a line of a service file is not valid; the error names it. A named
     /// service is not found. Or the database cannot be reached now: only connections that are lost
     /// later are retried.
@@ -168,8 +166,8 @@ impl Db {
     }
 
     /// Connects like [`Db::connect`], in a given environment. `environment` returns the value of a
-    /// variable, `HOME` included; the variables of the process are not read. With `|_| None` only
-    /// the string counts.
+    /// variable, including `HOME`; the variables of the process are not read. With `|_| None` only
+    /// the string is used.
     ///
     /// # Errors
     /// The errors of [`Db::connect`].
@@ -189,8 +187,8 @@ impl Db {
 
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
-        // This also shows whether the database can be reached. The class is that of the first
-        // statement, which reads the description of a queue.
+        // This also shows whether the database can be reached. The first statement, which reads the
+        // description of a queue, uses this class.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
@@ -221,14 +219,14 @@ impl Db {
         &self.0.schema
     }
 
-    /// Returns the value of this type, which all clones of this handle share.
+    /// Returns the value of type `T` that all clones of this handle share.
     pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
         value.clone().downcast().unwrap_or_default()
     }
 
-    /// Returns the maximum number of bytes of a reply that are kept: `max_answer`.
+    /// Returns the maximum size of a reply in bytes: `max_answer`.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.0.target.limits.answer_bytes
     }
@@ -242,8 +240,7 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns a live connection of a class, the less busy one, and replaces the connection if it
-    /// was lost.
+    /// Returns the less busy connection of a class. If it was lost, it is replaced.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -263,7 +260,7 @@ impl Db {
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
             // Other connections may lead to the same server, which may be gone or unresponsive.
-            // Each of them would notice that separately, as late as this one.
+            // Each would detect that separately, and just as late.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();
@@ -271,7 +268,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // another call has already retried during this wait
+            return Err(error.clone()); // another call has retried while this one waited
         }
         let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
@@ -279,7 +276,7 @@ impl Db {
         opened
     }
 
-    /// Returns a connection for a statement of the user that is sent by itself.
+    /// Returns a connection for a single statement of the user.
     pub(crate) async fn session_for_one(&self) -> Result<Arc<Session>> {
         let is_alone = self.0.run.iter().all(|slot| slot.load.load(Ordering::Relaxed) == 0);
         self.0.lonely.count(is_alone, &self.0.advice);
@@ -290,7 +287,7 @@ impl Db {
         &self.0.advice
     }
 
-    /// Opens a connection. Retries, unless another server can take the writes.
+    /// Opens a connection. Retries, unless another server can accept the writes.
     async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
@@ -304,8 +301,8 @@ impl Db {
         self.session(class).await?.query(sql, params).await
     }
 
-    /// Runs one statement that may safely run twice: if the connection is lost, it is replaced
-    /// once.
+    /// Runs one statement that may safely run twice. If the connection is lost, the statement is
+    /// sent once more on a new one.
     pub(crate) async fn query_again(
         &self,
         class: Class,
@@ -327,13 +324,14 @@ impl Db {
         }
     }
 
-    /// Returns true if a copy needs its own connection. After a copy, pgbouncer before 1.22.1
-    /// forgets how many replies are still due, and would send them to another client.
+    /// Returns true if a copy needs its own connection. After a copy, pgbouncer before 1.22.1 loses
+    /// count of the replies that are still due, and would send them to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
 
-    /// Returns a connection for one transaction. Pass it to [`Db::give_back`] when it is clean.
+    /// Returns a connection for one transaction. Pass it to [`Db::give_back`] when no transaction
+    /// is open on it.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         self.own_session_for(Class::Run).await
     }

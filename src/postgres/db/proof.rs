@@ -1,4 +1,4 @@
-//! Tests whether notifications reach a listening connection, by sending it one.
+//! Tests whether notifications reach a listening connection, by sending one to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ pub(super) const PROOF: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     Heard,
-    /// The server is unreachable, or is a standby that is not yet promoted. So nothing is known
-    /// about notifications.
+    /// The server is unreachable, or is a standby that is not yet promoted. So the test has no
+    /// result.
     NotSent,
     /// The notification was sent, but did not arrive.
     NotHeard,
@@ -30,8 +30,8 @@ pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends the listening connection a notification and waits for it. Another connection sends it,
-/// because some poolers forward only a connection's own notifications, together with the reply to
+/// Sends a notification to the listening connection and waits for it. A different connection sends
+/// it: some poolers forward only a connection's own notifications, together with the reply to
 /// `notify`.
 pub(super) async fn prove(
     client: &Client,

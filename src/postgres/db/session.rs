@@ -1,4 +1,4 @@
-//! A connection for the library's own statements: it retries connects, prepares statements, and
+//! A connection for the library's own statements. It retries connecting, prepares statements, and
 //! traces exchanges.
 
 use std::{
@@ -29,11 +29,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The maximum pause if the connection string names several hosts, because callers wait until one
-/// of the hosts is promoted.
+/// The maximum pause if the connection string names several hosts. Callers are then waiting until
+/// one of the hosts is promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// Sets up each session. The isolation level is set because `skip locked` must see the latest
+/// Sets up each session. It sets the isolation level because `skip locked` must see the latest
 /// commits, whatever the database's default is.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
@@ -44,8 +44,8 @@ const SET_UP: &str = concat!(
 /// A connection that any number of callers can share.
 pub(crate) struct Session {
     connection: Connection,
-    /// The number of statements that are being sent or answered: the load by which a connection is
-    /// chosen.
+    /// The number of statements that are being sent or answered. Callers choose the connection with
+    /// the lower load.
     load: Arc<AtomicUsize>,
     /// True if the server must accept writes.
     writes: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Session {
     demoted: AtomicBool,
 }
 
-/// Connects, and retries while the database starts or restarts or has no free connections.
+/// Connects, and retries while the database starts, restarts or has no free connections.
 pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
     target: &Target,
     mut connect: impl FnMut() -> F,
@@ -85,7 +85,7 @@ impl Session {
         let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
         if target.keeps_statements {
             target.in_time(1, session.batch("connect", SET_UP)).await?;
-        } // a pooler gives each transaction another connection, so settings would leak to other clients
+        } // behind a pooler, settings would leak to other clients
         Ok(session)
     }
 
@@ -106,8 +106,8 @@ impl Session {
     }
 
     /// Runs statements in one round trip and, if no transaction is open, in one transaction.
-    /// Returns the rows of each. `most` is the maximum number of rows that all of them return
-    /// together, if that is known.
+    /// Returns the rows of each statement. `most` is the maximum number of rows that all statements
+    /// return together, if that is known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
@@ -119,8 +119,8 @@ impl Session {
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
-                // The rows of a statement that took effect are kept: they may be the only copy of
-                // the messages.
+                // If a statement took effect, all of its rows are kept: they may be the only copy
+                // of messages.
                 group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
                     group.push(prepared, params)?;
@@ -137,7 +137,7 @@ impl Session {
     }
 
     /// Prepares statements, and runs the group that `gather` builds from them under one Sync. If a
-    /// prepared statement is outdated, nothing has happened, and the call tries once more.
+    /// prepared statement is outdated, nothing has taken effect, and the call tries once more.
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -147,8 +147,8 @@ impl Session {
     }
 
     /// Runs statements like [`Session::together`], and reads the reply in parts: see
-    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). A second try starts again at
-    /// the first place.
+    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). If there is a second try, it
+    /// starts again at the first place.
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -170,7 +170,8 @@ impl Session {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
-                // If the first try has aborted an open transaction, report the failure of that try.
+                // If the first try has aborted an open transaction, its failure is the one to
+                // return.
                 prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
             let mut group = gather(&prepared)?;
@@ -208,7 +209,7 @@ impl Session {
         &self.connection
     }
 
-    /// Runs several statements at once, without preparation, for example for migrations.
+    /// Runs several unprepared statements at once, for example for migrations.
     pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
         self.connection.batch(text).await.map_err(|failure| told(what, failure))
     }
@@ -224,7 +225,7 @@ impl Session {
     }
 }
 
-/// Returns the failure that is the cause: a second failure may only be a consequence of the first.
+/// Returns the failure that is the cause. A second failure may only be a consequence of the first.
 fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
     first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
@@ -232,8 +233,8 @@ fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
 /// Converts a failure to an error: the server's reply, or a lost connection.
 fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
-        // This is the last error of a backend: its statement may have been committed before the
-        // backend ended.
+        // This is a backend's last error. Its statement may have been committed before the backend
+        // ended.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
@@ -246,7 +247,7 @@ fn told(what: &'static str, failure: WireError) -> Error {
     }
 }
 
-/// Adds a remedy to the error for a parameter whose type does not fit.
+/// Adds advice to the error for a parameter whose type does not fit.
 fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + Sync> {
     let text = format!(
         "{cause}; pass a text and cast it in the statement, as in $1::text::numeric, or implement ToSql for a type of your own"
@@ -254,8 +255,8 @@ fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + 
     Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
 }
 
-/// Converts a failure of a user's statement. `first` is the number of its first statement in the
-/// pipeline.
+/// Converts a failure of a user's statement. `first` is the number in the pipeline of the group's
+/// first statement.
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),

@@ -1,4 +1,4 @@
-//! Checks that all numbers in a value are finite: `serde_json` writes `null` for any other number.
+//! Checks that all numbers in a value are finite, because `serde_json` writes `null` for others.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl std::error::Error for NotFinite {}
 
 impl ser::Error for NotFinite {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self // the value was written before, so it has no other error
+        Self // the value was serialized before, so no other error is possible
     }
 }
 

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The settings that are given so far. An empty value counts as given: no other source supplies
-/// that setting.
+/// The settings given so far. An empty value counts as given, so that no other source supplies the
+/// setting.
 #[derive(Debug)]
 pub(super) struct ConnectionString(Vec<Setting>);
 
@@ -57,7 +57,7 @@ impl ConnectionString {
         taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()
     }
 
-    /// Returns a configuration with the settings whose names `of` accepts.
+    /// Returns a configuration of the settings whose names `of` accepts.
     pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
         let said = self.0.iter().filter(|setting| of(&setting.name) && !setting.value.is_empty());
         let words: String = said.map(Setting::words).collect::<Result<_>>()?;
@@ -84,7 +84,8 @@ fn words(text: &str) -> Result<Vec<Setting>> {
     Ok(words)
 }
 
-/// Returns the value at the start of the text, and the rest; `None` if a quote is not closed.
+/// Returns the value at the start of the text, and the rest. Returns `None` if a quote is not
+/// closed.
 fn value(text: &str) -> Option<(String, &str)> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |text| (true, text));
     let (mut value, mut chars) = (String::new(), text.char_indices());

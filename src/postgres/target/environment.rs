@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 22] = [
     ("schema", "TRUNKLINE_SCHEMA"),
 ];
 
-/// A source of variables: those of the process, or those of a test.
+/// A source of environment variables: the process or a test.
 #[derive(Clone, Copy)]
 pub(super) struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
@@ -47,7 +47,7 @@ impl Environment<'_> {
         VARIABLES.iter().filter_map(setting).collect()
     }
 
-    /// Returns the path of a file of the user, in the same location as in libpq.
+    /// Returns the path of a file in the user's home folder, at the same place as in libpq.
     pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));

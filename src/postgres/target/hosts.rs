@@ -12,7 +12,7 @@ const PORT: u16 = 5432;
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// The hosts, the separate addresses, and the ports, each in the order of the string.
+/// The hosts, the addresses given in addition, and the ports, each in the order of the string.
 pub(super) struct Hosts {
     names: Vec<Host>,
     addresses: Vec<IpAddr>,
@@ -75,13 +75,13 @@ impl Hosts {
         config
     }
 
-    /// Returns true if each host has its own address and port, or all hosts share one.
+    /// Returns true if each host has its own address and port, or if all hosts share one port.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
     }
 
-    /// Returns a host's names in a password file, and its port.
+    /// Returns the names of a host in a password file, and the host's port.
     pub fn names(&self, at: usize) -> (Vec<String>, u16) {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],
@@ -97,7 +97,8 @@ impl Hosts {
     }
 }
 
-/// Keeps either the directory of a socket or an address, if their sources differ in precedence.
+/// Keeps either the directory of a socket or an address, if one comes from a source that takes
+/// precedence.
 fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {
@@ -109,7 +110,7 @@ fn one_way(options: &mut ConnectionString) {
     }
 }
 
-/// Returns the default host: this machine, through its Unix socket if one exists.
+/// Returns the default host: this machine, through its Unix socket if there is one.
 fn usual(port: u16) -> Host {
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
     #[cfg(unix)]

@@ -71,7 +71,7 @@ fn find(text: &str, login: Login<'_>) -> Option<String> {
 #[derive(Default)]
 struct Field {
     text: String,
-    /// True for a star without a backslash.
+    /// True for an unescaped star, which matches any value.
     is_any: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Revocation lists, for the certificates that rustls does not accept and libpq does.
+//! Revocation lists, for certificates that libpq accepts but rustls does not.
 
 use rustls::{
     CertificateError,
@@ -11,7 +11,7 @@ use x509_cert::{
 };
 
 /// The lists of `sslcrl`. Their signatures are not checked, because the file belongs to the user,
-/// as that of the authorities does.
+/// like the file of trusted authorities.
 #[derive(Debug, Default)]
 pub(super) struct RevocationLists(Vec<CertificateList>);
 
@@ -20,8 +20,8 @@ impl RevocationLists {
         lists.iter().map(|list| CertificateList::from_der(list)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Checks that the certificate's issuer has not revoked it. If there are lists, one of them
-    /// must be of this issuer, as in libpq.
+    /// Checks that the issuer of the certificate has not revoked it. If there are any lists, one of
+    /// them must be the issuer's, as in libpq.
     pub fn verify(&self, certificate: &Certificate, now: UnixTime) -> Result<(), CertificateError> {
         let certificate = &certificate.tbs_certificate;
         let mut is_known = self.0.is_empty();
@@ -32,7 +32,7 @@ impl RevocationLists {
             if list.next_update.is_some_and(|next| next.to_unix_duration().as_secs() < now.as_secs()) {
                 return Err(CertificateError::UnknownRevocationStatus);
             }
-            // A critical extension restricts the list to a part of the certificates.
+            // A list with a critical extension covers only a part of the certificates.
             is_known |= list.crl_extensions.iter().flatten().all(|extension| !extension.critical);
         }
         if is_known { Ok(()) } else { Err(CertificateError::UnknownRevocationStatus) }

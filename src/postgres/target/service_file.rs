@@ -46,8 +46,8 @@ const KNOWN: [&str; 32] = [
     "user",
     "keepalives_count",
 ];
-/// Settings that are meant for other clients and are ignored: Kerberos is not supported, and the
-/// encoding is always UTF-8.
+/// Settings for other clients, which are ignored. Kerberos is not supported, and the encoding is
+/// always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -68,8 +68,8 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// Finds a service in the user's file, then in the system-wide file. A file that is named must
-/// exist.
+/// Finds a service in the user's file, then in the system-wide file. If a file is named explicitly,
+/// it must exist.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));
@@ -121,7 +121,7 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
     Ok(found)
 }
 
-/// Parses a line; returns `None` if it concerns only other clients.
+/// Parses a line. Returns `None` if the setting is only for other clients.
 fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
     // The error omits the line, which may contain a password.
     let Some((name, value)) = line.split_once('=') else {

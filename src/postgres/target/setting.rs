@@ -33,12 +33,13 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Adds the source to an error, unless the source is the string, which the caller knows.
+    /// Adds the source to an error, unless the source is the connection string, which the caller
+    /// knows.
     pub fn blamed(&self, error: Error) -> Error {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
 
-    /// Returns true if this source takes precedence over the other one.
+    /// Returns true if this source takes precedence over the other source.
     pub fn outdoes(&self, other: &Self) -> bool {
         std::mem::discriminant(self) != std::mem::discriminant(other) && self < other
     }
@@ -62,7 +63,7 @@ impl Setting {
     }
 }
 
-/// Returns the part of an error that names the invalid part.
+/// Returns the part of an error's text that names the invalid part.
 pub(super) fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// Rustls for every host. This includes sockets, which have no name and never use TLS.
+/// Uses rustls for every host. Unix sockets have no name and never use TLS.
 #[derive(Clone)]
 pub(crate) struct MakeTls(MakeRustlsConnect);
 
@@ -43,17 +43,17 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// The checks of a server in addition to encryption.
+/// The checks of a server, in addition to encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Nothing,
     Authority,
-    /// The certificate must also contain the server's name.
+    /// Like `Authority`; the certificate must also contain the server's name.
     AuthorityAndName,
 }
 
-/// Returns the settings of TLS. In the mode `prefer`, the client's certificate at its default place
-/// does not matter: if it cannot be used, the connection does without it.
+/// Returns the TLS settings. In the mode `prefer`, a client certificate at the default place that
+/// cannot be used is ignored.
 pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) -> Result<ClientConfig> {
     let failed = |error: rustls::Error| Error::new(Kind::Tls(error.to_string()));
     let provider = Arc::new(ring::default_provider());

@@ -1,4 +1,4 @@
-//! The files of TLS: those that the settings name, else those at libpq's default places.
+//! The files for TLS: the ones that settings name, or else those at libpq's default places.
 
 use std::{ffi::OsStr, fmt::Display, path::PathBuf};
 
@@ -7,20 +7,21 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use super::{connection_string::ConnectionString, environment::Environment};
 use crate::error::{Error, Kind, Result};
 
-/// The value of `sslrootcert` that stands for the system's authorities.
+/// The value of `sslrootcert` that means the system's authorities.
 const OF_SYSTEM: &str = "system";
 
-/// A file of TLS, and the setting that names it.
+/// A file for TLS, and the setting that names it.
 #[derive(Debug)]
 pub(super) struct TlsFile {
     setting: &'static str,
     path: PathBuf,
-    /// True if no setting names the file, and it lies at its default place.
+    /// True if no setting names the file, so that its default place is used.
     pub is_default: bool,
 }
 
 impl TlsFile {
-    /// Returns the file of a setting. A file at its default place counts only if it exists.
+    /// Returns the file of a setting. If no setting names it, the file at the default place is used
+    /// if it exists.
     fn of(options: &mut ConnectionString, setting: &'static str, default: Option<PathBuf>) -> Result<Option<Self>> {
         let named = options.take(setting)?.map(|setting| setting.value).filter(|path| !path.is_empty());
         Ok(match named {
@@ -41,8 +42,8 @@ impl TlsFile {
         self.sections("revocation list")
     }
 
-    /// Returns the lists of a folder of `openssl rehash`, in which a list's name is the hash of its
-    /// issuer, `.r` and a number.
+    /// Returns the lists in a folder made by `openssl rehash`. There, a list's name is the hash of
+    /// its issuer, followed by `.r` and a number.
     pub fn revocation_lists_of_folder(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let mut lists = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(|error| self.error(error))? {
@@ -57,14 +58,14 @@ impl TlsFile {
         Ok(lists)
     }
 
-    /// Reads all PEM sections of a kind. A file without any is an error.
+    /// Reads all PEM sections of a kind. A file without such a section is an error.
     fn sections<T: PemObject>(&self, kind: &str) -> Result<Vec<T>> {
         let found = T::pem_file_iter(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let found = found.map_err(|error| self.error(said(error)))?;
         if found.is_empty() { Err(self.error(format!("the file has no {kind} in PEM format"))) } else { Ok(found) }
     }
 
-    /// Reads a private key that no other user may read.
+    /// Reads a private key. Other users must not be able to read its file.
     pub fn key(&self) -> Result<PrivateKeyDer<'static>> {
         let about = std::fs::metadata(&self.path).map_err(|error| self.error(error))?;
         if !about.is_file() {
@@ -73,7 +74,7 @@ impl TlsFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            // A file of root may be readable for the group of the program.
+            // A file that belongs to root may be readable for the program's group.
             let others = if about.uid() == 0 { 0o037 } else { 0o077 };
             if about.mode() & others != 0 {
                 return Err(self.error(format!(
@@ -102,7 +103,7 @@ fn is_name_of_list(name: &str) -> bool {
     name.split_once(".r").is_some_and(|(hash, number)| is_hex(hash) && number.parse::<u32>().is_ok())
 }
 
-/// The way from an encrypted key to a key that works.
+/// Advice for decrypting a key.
 const DECRYPT: &str =
     "write the key without a password, `openssl pkey -in KEY -out FILE`, then `chmod 600 FILE` and sslkey=FILE";
 
@@ -114,7 +115,7 @@ fn said(error: pem::Error) -> String {
     }
 }
 
-/// Returns true if the client sends its certificate when the server asks for one.
+/// Returns true if the client sends its certificate when the server requests one.
 fn sends_certificate(mode: &str) -> Result<bool> {
     match mode {
         "disable" => Ok(false),
@@ -125,12 +126,12 @@ fn sends_certificate(mode: &str) -> Result<bool> {
     }
 }
 
-/// All files of TLS that exist or are named.
+/// All TLS files that exist or are named.
 #[derive(Debug, Default)]
 pub(super) struct TlsFiles {
     /// The certificates of the authorities to trust.
     pub root: Option<TlsFile>,
-    /// True if the authorities of the system are to be trusted: `sslrootcert=system`.
+    /// True if the system's authorities are trusted: `sslrootcert=system`.
     pub is_root_of_system: bool,
     pub revoked: Option<TlsFile>,
     /// A folder of revocation lists.

@@ -22,7 +22,7 @@ use super::revocation::RevocationLists;
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-/// Rustls' own verifier, extended to accept what libpq also accepts.
+/// Rustls's own verifier, extended to accept certificates that libpq also accepts.
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
@@ -61,8 +61,8 @@ impl ServerCertVerifier for Trust {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
             Err(error) if is_about_revocation(&error) => return Err(error),
-            // The certificate may be that of an authority, which rustls does not accept from a
-            // server.
+            // The certificate may be an authority's own, which rustls does not accept as a
+            // server's.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => {
                 let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
                 verify_time(&certificate, now)?;
@@ -143,7 +143,7 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Explains a TLS failure that a certificate causes, and suggests a remedy.
+/// Explains a TLS failure caused by a certificate, with advice.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let why = match error.get_ref()?.downcast_ref::<Error>()? {
         Error::InvalidCertificate(why) => why,
@@ -184,7 +184,7 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     Some(text)
 }
 
-/// Explains an alert with which a server refuses the client's certificate.
+/// Explains the alert that a server sends when it refuses the client's certificate.
 fn refused_by_server(alert: AlertDescription) -> Option<String> {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,

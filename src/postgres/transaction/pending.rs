@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A reply that will arrive, at the latest once it is awaited. Replies may be awaited in any order,
+/// A reply that will arrive, at the latest when it is awaited. Replies may be awaited in any order,
 /// or not at all.
 pub struct Pending<R> {
     pipeline: Arc<Pipeline>,

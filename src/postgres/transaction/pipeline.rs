@@ -1,4 +1,4 @@
-//! The queue of statements in a transaction, and the replies to the groups that were sent.
+//! The queue of a transaction's statements, and the replies to the groups that were sent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// The maximum number of bytes that are queued before they are sent, if no caller waits.
+/// The number of queued bytes at which statements are sent even if no caller waits.
 const GATHERED: usize = 32 << 10;
 
 /// The state of a transaction that its pending replies share.
@@ -26,7 +26,7 @@ struct PipelineState {
     begin: String,
     begun: bool,
     ended: bool,
-    /// The queued statements, whose reply the next field receives.
+    /// The queued statements. `opened` will receive their reply.
     open: Group,
     opened: Arc<Sent>,
     /// Groups that are not yet known to have succeeded, oldest first.
@@ -69,7 +69,7 @@ impl Pipeline {
     }
 
     /// Sends a statement in a group of its own, so that its rows can be read as they arrive.
-    /// Earlier statements are sent before it.
+    /// Earlier statements are sent first.
     pub fn push_streamed(
         &self,
         text: &str,
@@ -84,7 +84,7 @@ impl Pipeline {
         Ok((sent, place))
     }
 
-    /// Returns true if no statement is queued or under way.
+    /// Returns true if no statement is queued or running.
     pub fn is_quiet(&self) -> bool {
         let state = self.state();
         state.open.is_empty() && state.sent.iter().all(|sent| sent.seen().is_some())
@@ -106,7 +106,7 @@ impl Pipeline {
         state.sent.push(sent);
     }
 
-    /// Sends the last statement, unless nothing was sent before it.
+    /// Ends the transaction with this statement, unless nothing was sent before it.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
         if with == "rollback" {
@@ -127,7 +127,8 @@ impl Pipeline {
         Ok(Some((sent, place)))
     }
 
-    /// Ends without waiting for a reply. Returns true if no statement is still running.
+    /// Abandons the transaction without waiting for a reply. Returns true if no statement is still
+    /// running.
     pub fn abandon(&self) -> bool {
         {
             let mut state = self.state();
@@ -148,7 +149,8 @@ impl Pipeline {
         format!("s{}", state.portals)
     }
 
-    /// Closes a portal, so that the server does not keep its remaining rows until the end.
+    /// Closes a portal, so that the server does not keep its remaining rows until the transaction
+    /// ends.
     pub fn close(&self, portal: &str) {
         let mut state = self.state();
         if !state.ended && state.begun {
@@ -156,8 +158,8 @@ impl Pipeline {
         }
     }
 
-    /// Records that a statement could not be prepared. This aborts the transaction, if it has
-    /// begun.
+    /// Records that a statement could not be prepared. If the transaction has begun, this aborts
+    /// it.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();
@@ -169,7 +171,8 @@ impl Pipeline {
         error
     }
 
-    /// Rolls back without waiting. Later groups on this connection run after the rollback.
+    /// Rolls back without waiting for the reply. Later groups on this connection run after the
+    /// rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));
@@ -211,7 +214,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns the error of a failed statement: its own, or the one that it only follows.
+    /// Returns the error of a failed statement, or the earlier error of which it is only a
+    /// consequence.
     pub fn cause(&self, sent: &Sent, failure: &WireError) -> Error {
         let first = if failure.only_follows() { self.first_error() } else { None };
         first.unwrap_or_else(|| self.error(sent, failure))
@@ -226,7 +230,7 @@ impl PipelineState {
         }
     }
 
-    /// Adds a statement to the open group, and returns its place there.
+    /// Adds a statement to the open group, and returns its place in the group.
     fn add(&mut self, text: &str, add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>) -> Result<usize> {
         self.check()?;
         self.begin()?;
@@ -248,8 +252,8 @@ impl PipelineState {
         Ok(())
     }
 
-    /// Forgets all groups before a successful one: an earlier failure was rolled back to a
-    /// savepoint.
+    /// Forgets all groups before a successful one. If an earlier group failed, it was rolled back
+    /// to a savepoint.
     fn forget_good(&mut self) {
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
             self.sent.drain(..=good);

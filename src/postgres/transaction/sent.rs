@@ -21,7 +21,7 @@ pub(crate) type GroupReply = Arc<Result<Reply, WireError>>;
 #[derive(Default)]
 pub(crate) struct Sent {
     stage: Mutex<Stage>,
-    /// The number of statements of the transaction before this group.
+    /// The number of the transaction's statements before this group.
     before: usize,
     /// True if the first statement is `begin`.
     begins: bool,
@@ -32,7 +32,7 @@ enum Stage {
     #[default]
     Gathering,
     Sent(Incoming),
-    /// The reply, and the messages that the reader of a stream has not received.
+    /// The reply, and messages that the reader of a stream has not received yet.
     Answered(GroupReply, Vec<Bytes>),
 }
 
@@ -71,8 +71,8 @@ impl Sent {
         Poll::Ready(stage.answered(reply, Vec::new()))
     }
 
-    /// Waits for rows of a streamed reply, or for its end. Returns all messages that were not
-    /// returned before.
+    /// Waits for rows of a streamed reply, or for its end. Returns all messages that no earlier
+    /// call has returned.
     pub fn poll_rows(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<(Vec<Bytes>, Option<GroupReply>)> {
         let mut stage = self.stage();
         let Arrived { chunks, end } = match &mut *stage {
@@ -83,7 +83,7 @@ impl Sent {
         Poll::Ready((chunks, end.map(|reply| stage.answered(reply, Vec::new()))))
     }
 
-    /// Drops the rows of a streamed reply, those to come included.
+    /// Drops the rows of a streamed reply, including rows that are still to arrive.
     pub fn skip_rows(&self) {
         if let Stage::Sent(incoming) = &*self.stage() {
             incoming.skip_rows();

@@ -26,20 +26,19 @@ use crate::{
     },
 };
 
-/// Rows that are read while the server sends more of them. They are requested far ahead, so the
+/// Rows that are read while the server is still sending. They are requested far ahead, so the
 /// number of rows in a chunk does not change the number of round trips.
 ///
-/// About 4 MiB of rows are requested ahead, but always a whole chunk. At most 2 MiB of them and the
-/// current chunk are in memory: if the caller reads slowly, the driver stops reading from the
-/// socket, and the server waits. Only this transaction's connection waits then. The server keeps
-/// the transaction open, with its snapshot and its locks, until the caller goes on.
+/// About 4 MiB of rows are requested ahead, but at least a whole chunk. At most 2 MiB of them and
+/// the current chunk are in memory: if the caller reads slowly, the driver stops reading from the
+/// socket, and the server waits. Only this transaction's connection is affected. The server keeps
+/// the transaction open, with its snapshot and its locks, until the caller continues.
 ///
 /// Other statements may be sent between two chunks. Their replies follow the rows that were
-/// requested before them. So if such a reply is awaited, these rows are kept in memory, up to
+/// requested before them. If such a reply is awaited, these rows are kept in memory, up to
 /// `max_answer` bytes.
 ///
-/// If the stream is dropped, the rows that were requested are skipped, and the transaction can be
-/// used as before.
+/// If the stream is dropped, the requested rows are skipped, and the transaction remains usable.
 #[derive(Debug)]
 pub struct RowStream<T> {
     pipeline: Arc<super::Pipeline>,
@@ -48,17 +47,17 @@ pub struct RowStream<T> {
     columns: Arc<Columns>,
     chunk: usize,
     window: Window,
-    /// The requests whose rows are not all read, oldest first.
+    /// The requests whose rows have not all been read, oldest first.
     requests: VecDeque<Request>,
-    /// The received messages.
+    /// The received messages that have not been decoded.
     chunks: VecDeque<Bytes>,
     /// The position in the first of the received messages.
     at: usize,
-    /// Decoded rows of a chunk that is not complete.
+    /// The decoded rows of the current chunk, which is not complete yet.
     rows: VecDeque<T>,
-    /// True if the server has sent the last row, or cannot send more.
+    /// True if the server has sent the last row, or cannot send more rows.
     is_over: bool,
-    /// The reason why there are no more rows, if it is an error.
+    /// The error because of which there are no more rows, if any.
     broken: Option<Error>,
     shape: PhantomData<fn() -> T>,
 }
@@ -109,13 +108,12 @@ impl Transaction {
 }
 
 impl<T: FromRow> RowStream<T> {
-    /// Returns the next chunk of rows, or `None` at the end. Only the last chunk before the end or
-    /// an error may be shorter than requested. The call may be dropped while it waits; no row is
-    /// lost.
+    /// Returns the next chunk of rows, or `None` at the end. A chunk is shorter than requested only
+    /// at the end or before an error. The call may be dropped while it waits; no row is lost.
     ///
-    /// # Errors
-    /// The errors of the statement and of earlier statements, after the rows before the error. If
-    /// the transaction has ended, an error follows after all rows that have arrived were read.
+    /// The errors of the statement and of earlier statements, returned after the rows before the
+    /// error. If the transaction has ended, the rows that have arrived are returned first, and then
+    /// an error.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         while self.rows.len() < self.chunk {
             match self.row().await {
@@ -138,7 +136,7 @@ impl<T: FromRow> RowStream<T> {
     /// The errors of [`RowStream::next_chunk`].
     pub async fn next(&mut self) -> Result<Option<T>> {
         match self.rows.pop_front() {
-            Some(row) => Ok(Some(row)), // of a call of `next_chunk` that was dropped
+            Some(row) => Ok(Some(row)), // left by a call of `next_chunk` that was dropped
             None => self.row().await,
         }
     }
@@ -164,7 +162,7 @@ impl<T: FromRow> RowStream<T> {
         }
     }
 
-    /// Receives messages, and requests more rows if few of the requested ones are left.
+    /// Receives messages, and requests more rows if few requested rows are still to arrive.
     fn poll_arrived(&mut self, context: &Context<'_>) -> Poll<()> {
         let connection = self.pipeline.session.connection();
         let Some(Request { sent, place, waiting }) = self.requests.front_mut() else {
@@ -208,13 +206,13 @@ impl<T: FromRow> RowStream<T> {
         let portal = Portal { name: &self.portal, most };
         match self.pipeline.push_streamed(&self.text, |group| group.push_more(&self.text, portal)) {
             Ok((sent, place)) => self.requests.push_back(Request { sent, place, waiting: None }),
-            Err(error) => self.broken = Some(error), // returned after the rows that arrive
+            Err(error) => self.broken = Some(error), // returned after the rows that still arrive
         }
     }
 }
 
 impl<T> RowStream<T> {
-    /// Ends the stream with an error, and drops all rows that were not decoded.
+    /// Ends the stream with an error, and drops all rows that have not been decoded.
     fn fail(&mut self, error: Error) {
         self.chunks.clear();
         self.at = 0;
@@ -222,7 +220,7 @@ impl<T> RowStream<T> {
         self.leave();
     }
 
-    /// Skips the rows that were requested.
+    /// Skips the requested rows.
     fn leave(&mut self) {
         for request in self.requests.drain(..) {
             request.sent.skip_rows();

@@ -1,4 +1,4 @@
-//! Reads the reply to a group: finds where the reply of each statement ends, and its rows.
+//! Reads the reply to a group: it finds the end of each statement's reply, and the rows.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The maximum number of parts for which memory is allocated in advance.
+/// The maximum number of parts for which memory is reserved in advance.
 const PARTS: usize = 1 << 10;
 
-/// The server's reply to one group, or to those statements of the group that have ended.
+/// The server's reply to one group, or to the statements of the group that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
@@ -26,7 +26,7 @@ pub(crate) struct Reply {
 
 #[derive(Debug, Clone)]
 struct AnswerPart {
-    /// The chunk in which the part begins, and the offset in that chunk.
+    /// The chunk in which the part begins, and the offset within that chunk.
     start: (usize, usize),
     rows: usize,
     /// The position of the server's command tag, such as `INSERT 0 1`.
@@ -36,7 +36,7 @@ struct AnswerPart {
 }
 
 /// A reply that is read as it arrives. Only its last message confirms that the group has taken
-/// effect, even if earlier messages seem to say so.
+/// effect, whatever earlier messages report.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub reply: Reply,
@@ -44,7 +44,7 @@ pub(super) struct Reading {
     script: bool,
     /// The start of the next statement's part.
     start: (usize, usize),
-    /// The number of rows of that part so far.
+    /// The number of rows received for that part so far.
     rows: usize,
     /// The number of ended statements that were forgotten.
     before: usize,
@@ -61,7 +61,7 @@ impl Reading {
         Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
     }
 
-    /// Finds the ends of statements in these messages, which have just arrived.
+    /// Finds the ends of statements in messages that have just arrived.
     pub fn take(&mut self, came: Came) {
         self.over = came.over.or(self.over);
         for chunk in came.chunks {
@@ -88,13 +88,13 @@ impl Reading {
         }
     }
 
-    /// Returns the places of the ended statements that are not forgotten. The range is empty if the
-    /// reply is too large, because its rows were dropped.
+    /// Returns the places of the ended statements that have not been forgotten. The range is empty
+    /// if the reply is too large, because its rows were dropped.
     pub fn ended(&self) -> Range<usize> {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
 
-    /// Forgets the ended statements.
+    /// Forgets the statements that have ended.
     pub fn forget(&mut self) {
         self.before += self.reply.parts.len();
         self.reply.parts.clear();
@@ -104,7 +104,8 @@ impl Reading {
         self.start = (0, if read { 0 } else { offset });
     }
 
-    /// Forgets all rows, also those of a statement that has not ended, but not the ends.
+    /// Forgets all rows, including those of a statement that has not ended. Keeps the ends of
+    /// statements.
     pub fn forget_rows(&mut self) {
         for part in &mut self.reply.parts {
             *part = AnswerPart { start: (0, 0), rows: 0, tag: (usize::MAX, 0..0), suspended: part.suspended };
@@ -113,7 +114,7 @@ impl Reading {
         (self.start, self.rows) = ((0, 0), 0);
     }
 
-    /// Returns the reply, without forgotten parts, after all messages were taken.
+    /// Returns the reply without its forgotten parts. All messages must have been taken.
     pub fn end(self) -> Result<Reply, WireError> {
         let count = self.before + self.reply.parts.len();
         let Some(error) = self.failed else {
@@ -126,8 +127,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // The server does not know a statement that could not be prepared, and the error of that
-        // preparation arrived earlier.
+        // The server does not know a statement that it could not prepare. The error of that
+        // preparation arrived earlier and is the cause.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());

@@ -21,11 +21,12 @@ pub(crate) struct CachedStatement {
     /// always means the same statement.
     pub name: String,
     pub text: Arc<str>,
-    /// True if the statement may change the session beyond its transaction.
+    /// True if the statement may change session state that outlasts its transaction.
     pub soils: bool,
     /// The server's reply to the preparation of the statement.
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
-    /// The statement's parameters and columns, once the catalog has described unknown types.
+    /// The statement's parameters and columns, once the types that are not built in have been
+    /// looked up.
     pub typed: OnceLock<Arc<Columns>>,
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct CachedStatement {
 pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
-    /// The other facts about each column.
+    /// Facts about each column that decoding does not need.
     pub facts: Vec<ColumnFacts>,
 }
 
@@ -43,8 +44,8 @@ pub(crate) struct Signature {
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
 impl Descriptions {
-    /// The maximum number of descriptions: the same as the number of statements that other
-    /// connections keep.
+    /// The maximum number of descriptions. It equals the number of statements that other
+    /// connections keep prepared.
     const KEPT: usize = 1000;
 
     pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {

@@ -1,4 +1,4 @@
-//! Looks up the types of a statement in the catalog, and caches them.
+//! Looks up a statement's types in the catalog, and caches them.
 
 use std::{
     future::Future,
@@ -14,7 +14,7 @@ use postgres_types::{Field, FromSql, Kind, Oid, Type};
 use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
 /// The maximum depth of nested types, and the maximum number of lookups for one statement. No real
-/// catalog reaches these limits, but a hostile server may.
+/// catalog reaches these limits, but a hostile server might.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 
@@ -81,11 +81,12 @@ impl Connection {
         Ok(columns)
     }
 
-    /// Looks up a type that is not built in, in the catalog.
+    /// Looks up a type in the catalog, if it is not built in.
     fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
-            // The types of an array's element and of a composite's fields are looked up in turn.
+            // The element type of an array and the field types of a composite are looked up in
+            // turn.
             let found =
                 self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
             let Some(row) = found.first() else {
@@ -123,8 +124,7 @@ impl Connection {
         }
     }
 
-    /// Runs a catalog statement whose column types are known, because looking up these types would
-    /// never end.
+    /// Runs a catalog statement with known column types. Looking up these types would never end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns::new(vec![Type::OID], columns));

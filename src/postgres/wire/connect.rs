@@ -87,7 +87,7 @@ async fn reach(place: &Address, config: &Config, target: &Target) -> Result<Conn
     Err(Error::nowhere(refusals))
 }
 
-/// The place of a server, for another connection to it.
+/// The address of a server, for opening another connection to it.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
     #[cfg(unix)]
@@ -96,7 +96,7 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Returns the place of the server at the other end, if it can be reached again.
+    /// Returns the address of the server at the other end, if it can be reached again.
     pub fn of(stream: &Stream) -> Option<Self> {
         match stream {
             Stream::Tcp(stream) => stream.peer_addr().ok().map(Self::Network),
@@ -116,7 +116,7 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
             Peer::Network(address) => {
                 let socket = open(*address, &target.config).await.map_err(lost)?;
-                // The certificate was checked by the first connection. Names are checked again.
+                // The certificate was checked by the first connection. Its names are checked again.
                 let name = target.config.get_hosts().iter().find_map(|host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]
@@ -129,7 +129,7 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
     target.in_time(1, work).await
 }
 
-/// Logs in on a stream that the caller has opened.
+/// Logs in over a stream that the caller has opened.
 pub(crate) async fn accept(stream: Stream, target: &Target) -> Result<Connected> {
     target.in_time(1, login(stream, &target.config)).await
 }

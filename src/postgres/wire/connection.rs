@@ -1,4 +1,4 @@
-//! A connection as its callers use it: it prepares statements and queues groups.
+//! A connection from the callers' side: it prepares statements and queues groups.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// The maximum number of unwritten bytes before callers have to wait. This limits the memory of
+/// The number of unwritten bytes above which callers wait. It limits the memory for queued
 /// statements.
 const QUEUED: usize = 8 << 20;
 /// The maximum number of statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Resets the session settings that a user's statement may have changed, and restores those of the
-/// library.
+/// Resets the session state that a user's statement may have changed, and restores the library's
+/// settings.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects once, and runs the driver of the connection in its own task.
+    /// Connects once, and starts a task that runs the connection's driver.
     pub async fn open(target: &Target, usage: Use) -> Result<Self> {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
@@ -51,7 +51,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Returns a connection and its driver, which must be polled.
+    /// Creates a connection and its driver, which must be polled.
     pub fn of(
         connected: Connected,
         target: &Target,
@@ -72,9 +72,9 @@ impl Connection {
         self.shared.lock().ended.is_some()
     }
 
-    /// Returns the statement with this text, prepared now or earlier. Its Parse is sent ahead of
-    /// the next group, in the same flush but under its own Sync. An error in a group makes the
-    /// server skip the rest of that group, and it must not skip a Parse that other groups need.
+    /// Returns the statement with this text, preparing it if necessary. Its Parse is sent before
+    /// the next group, in the same flush but under a Sync of its own. An error in a group makes the
+    /// server skip the rest of that group, which must not include a Parse that other groups need.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
@@ -106,7 +106,8 @@ impl Connection {
         }
     }
 
-    /// Queues a group for the driver. The returned value waits for the reply, and may be dropped.
+    /// Queues a group for the driver. The returned value waits for the reply. If it is dropped, the
+    /// group still runs.
     pub fn send(&self, mut group: Group) -> Incoming {
         if !group.script {
             frontend::sync(&mut group.bytes);
@@ -123,9 +124,9 @@ impl Connection {
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
-        // If no group is awaiting its reply, nothing is left to write, because a reply arrives
-        // after its whole group was read. If silence is limited, the driver must write, because the
-        // driver measures the silence.
+        // If no group awaits its reply, everything has been written, because a reply arrives only
+        // after its whole group was read. If there is a limit on the server's silence, the driver
+        // must write, because it measures the silence.
         if queued.groups.is_empty()
             && queued.bytes.is_empty()
             && self.shared.limits.answer.is_none()
@@ -141,7 +142,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // right after the group, so that no other caller sees its settings
+            self.clean_up(&mut queued)?; // directly after the group, so that no other caller sees its settings
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -156,7 +157,7 @@ impl Connection {
         self.send(group)
     }
 
-    /// Continues to read from the server, if a stream was full and need not be any more.
+    /// Continues to read from the server, if a stream was full and no longer is.
     pub fn read_on(&self) {
         self.shared.read_on();
     }
@@ -165,14 +166,14 @@ impl Connection {
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
-            let _ = self.clean_up(&mut queued); // fails only if nothing is left to clean up
+            let _ = self.clean_up(&mut queued); // it fails only if there is nothing to clean up
             drop(queued);
             self.shared.wake.notify_one();
         }
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode, the session belongs to the pooler, and the next
+        // Behind a pooler in transaction mode, the session belongs to the pooler. The next
         // statement may reach a different session.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
@@ -200,7 +201,7 @@ impl Connection {
         queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
-    /// Returns a statement that can be bound without a round trip, if the connection has it.
+    /// Returns a statement that can be bound without a round trip, if there is one.
     pub fn prepared(&self, text: &str) -> Option<Prepared> {
         if let Some(unnamed) = &self.unnamed {
             return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
@@ -224,8 +225,8 @@ impl Connection {
         Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
-    /// Runs a text of several statements, unprepared. They run in one transaction unless the text
-    /// says otherwise.
+    /// Runs a text of several unprepared statements. They run in one transaction, unless the text
+    /// contains statements that begin or end transactions.
     pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
@@ -247,7 +248,7 @@ pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes an arbitrary statement: a program with this many texts probably writes values into them.
+/// Closes an arbitrary statement. A program with this many texts probably writes values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {

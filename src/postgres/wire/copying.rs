@@ -1,4 +1,5 @@
-//! A copy whose data the caller supplies piece by piece. Groups of other callers follow the copy.
+//! Copies data that the caller supplies piece by piece. Groups of other callers wait behind the
+//! copy.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use super::{
 use crate::error::server::ServerError;
 
 impl Connection {
-    /// Sends a copy statement without a Sync, once no other copy is open. Its reply is streamed.
+    /// Sends a copy statement without a Sync, as soon as no other copy is open. Its reply is
+    /// streamed.
     pub async fn begin_copy(&self, mut group: Group) -> Result<Incoming, WireError> {
         loop {
             let room = self.shared.room.notified();
@@ -38,8 +40,8 @@ impl Connection {
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.mode) = (true, ReplyMode::Streamed);
         queued.bytes.extend_from_slice(&group.bytes);
-        // If the statement is no copy, its reply would stay in the server's buffer. A copy ignores
-        // this message.
+        // If the statement is not a copy, its reply would stay in the server's buffer without this
+        // flush. A copy ignores the flush.
         frontend::flush(&mut queued.bytes);
         queued.groups.push_back(waiting);
         queued.behind_copy = Some(BytesMut::new());
@@ -59,13 +61,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the open copy, or aborts it, and lets other groups follow.
+    /// Ends the open copy, or aborts it. Other groups can then follow.
     pub fn end_copy(&self, is_complete: bool) {
         let mut queued = self.shared.lock();
         let Some(behind) = queued.behind_copy.take() else { return }; // the connection has ended
         match is_complete {
             true => frontend::copy_done(&mut queued.bytes),
-            // Can always be written, because the text contains no NUL.
+            // This always succeeds, because the text contains no NUL.
             false => drop(frontend::copy_fail("the caller gave the copy up", &mut queued.bytes)),
         }
         frontend::sync(&mut queued.bytes);
@@ -75,14 +77,14 @@ impl Connection {
         self.shared.room.notify_waiters();
     }
 
-    /// Keeps asynchronous messages from now on, and these notices of the login.
+    /// Starts to collect asynchronous messages, beginning with these notices of the login.
     pub fn keep_asides(&self, notices: Vec<Bytes>) -> Asides {
         self.shared.lock().asides = Some(notices.into_iter().map(|notice| (b'N', notice)).collect());
         Asides(self.shared.clone())
     }
 }
 
-/// The asynchronous messages of a connection, and its end.
+/// The asynchronous messages of a connection, and its last error.
 pub(crate) struct Asides(Arc<super::queued::Link>);
 
 impl Asides {
@@ -91,7 +93,7 @@ impl Asides {
         self.0.lock().asides.as_mut()?.pop_front()
     }
 
-    /// Returns the server's last error, if the server has ended the connection with one.
+    /// Returns the error with which the server has ended the connection, if there was one.
     pub fn last_error(&self) -> Option<Arc<ServerError>> {
         self.0.lock().ended.as_ref()?.0.clone()
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The size by which the read buffer grows when less than a sixteenth of this size is left.
+/// The size by which the read buffer grows when less than a sixteenth of it is free.
 const READ: usize = 64 << 10;
 /// The size of the server's own send buffer.
 const SENT: usize = 8 << 10;
@@ -33,7 +33,8 @@ pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     read: BytesMut,
     shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
-    // This is created at once, because a runtime that ends drops tasks that have never run.
+    // This value is created before the task runs, because a runtime that ends drops tasks that have
+    // never run.
     let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
@@ -69,7 +70,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
             return to.shutdown().await;
         }
         // Reading and writing do not wait for each other. Each of these futures can be dropped at
-        // its await.
+        // its await point.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read), if !is_held => {
                 if count? == 0 {
@@ -86,14 +87,14 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Reads as much as the server sends at a time. A read that fills the free space is repeated at
-/// once. If the free space is larger than the data, the runtime would wait for a readiness event
-/// after every 8 KiB.
+/// Reads as much as the server sends at a time. If a read fills the free space, the next read
+/// starts at once. With more free space, the runtime would wait for a readiness event after every 8
+/// KiB.
 async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
     from.read_buf(&mut read.limit(SENT)).await
 }
 
-/// Writes a part, or flushes, because TLS may hold back a record.
+/// Writes a part of the bytes. If none are left, flushes, because TLS may hold back a record.
 async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
     if write.has_remaining() {
         *unflushed = true;
@@ -135,9 +136,9 @@ impl Silence {
 /// Bytes that have been read but not distributed yet.
 struct Reader {
     read: BytesMut,
-    /// The number of bytes that are complete messages of the front group.
+    /// The number of bytes that are complete messages of the first waiting group.
     whole: usize,
-    /// True if rows of a stream have arrived since it was last known that there is room for more.
+    /// True if rows of a stream have arrived since the last check that there is room for more.
     may_be_full: bool,
 }
 
@@ -148,7 +149,7 @@ impl Reader {
         }
     }
 
-    /// Distributes complete messages to the groups that they belong to.
+    /// Passes complete messages to the groups to which they belong.
     fn hand_out(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
             if !(SHORTEST..=LONGEST).contains(&length) {
@@ -174,8 +175,8 @@ impl Reader {
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages arrive between the messages of a reply, and belong to
-                    // no reply.
+                    // Asynchronous messages arrive between the messages of a reply, and are not
+                    // part of it.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if let Some(asides) = &mut shared.lock().asides {
@@ -185,8 +186,8 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // A plain statement was a COPY FROM STDIN, for which the server would wait
-                    // forever.
+                    // A statement sent as an ordinary one was a `COPY FROM STDIN`. The server would
+                    // wait forever for the data.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
@@ -200,7 +201,7 @@ impl Reader {
         self.keep(shared, ended)
     }
 
-    /// Moves the complete messages so far to the front group, without copying.
+    /// Passes the complete messages read so far to the first waiting group, without copying.
     fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
@@ -242,17 +243,17 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives every caller an error when the driver ends, for any reason.
+/// Returns an error to every caller when the driver ends, for any reason.
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
-    /// The group that ended the connection. Its caller receives a reply once no other caller can
-    /// send.
+    /// The group that left a transaction open and so ended the connection. Its caller receives the
+    /// error only after no other caller can send.
     left_open: Option<AwaitedGroup>,
 }
 
 impl EndOfDriver {
-    /// Keeps the last error of a server that shuts down, for the waiting calls.
+    /// Keeps the last error of a server that shuts down, for the waiting callers.
     fn hear(&mut self, error: &[u8]) {
         let error = ServerError::parse(error);
         if error.is_fatal() {
@@ -267,7 +268,7 @@ impl Drop for EndOfDriver {
             let mut queued = self.shared.lock();
             queued.ended = Some(Why(self.why.clone()));
             (queued.bytes, queued.behind_copy) = (BytesMut::new(), None);
-            queued.socket = None; // otherwise the server would not notice the end
+            queued.socket = None; // the server must notice the end
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };

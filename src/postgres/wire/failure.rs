@@ -12,8 +12,8 @@ pub(crate) enum WireError {
     /// The server refused the statement at that place in its group, and rolled back the whole
     /// group. A failed commit has the place after the last statement, and no text.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
-    /// The connection ended before the reply, for the given reason if it is known. The outcome is
-    /// unknown.
+    /// The connection ended before the reply; the server's reason is included if it is known. The
+    /// outcome is unknown.
     Lost(Option<Arc<ServerError>>),
     /// A parameter cannot be encoded; nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
@@ -33,9 +33,9 @@ impl WireError {
         Self::Encode(Arc::from(cause.into()))
     }
 
-    /// Returns true if the statement was prepared for an object that has changed since. No part of
-    /// its group has taken effect, so it may be prepared and run again. A type that does not fit
-    /// may belong to a table that was dropped and created again.
+    /// Returns true if the statement was prepared for an object that has changed since then. No
+    /// part of its group has taken effect, so the group may be prepared and run again. A type that
+    /// does not fit may also come from a table that was dropped and created again.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]

@@ -10,8 +10,8 @@ pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     frames_at(bytes, 0).map(|(kind, body)| (kind, &bytes[body]))
 }
 
-/// Returns the complete messages that start at or after an offset, like [`frames`], with the
-/// positions of their bodies.
+/// Returns the complete messages from an offset onwards, like [`frames`], with the positions of
+/// their bodies.
 pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
     std::iter::from_fn(move || {
         let rest = bytes.get(at..)?;
@@ -22,11 +22,11 @@ pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8
     })
 }
 
-/// The length of a message without a body: its kind and its length.
+/// The length of a message without a body: its kind and its length field.
 pub(crate) const SHORTEST: usize = 5;
 
-/// Returns the declared length of the first message in `bytes`, including its kind and length
-/// field, if its header has been read.
+/// Returns the length of the first message in `bytes`, including its kind and length field. Returns
+/// `None` if its header is not complete.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     let [_, length @ ..] = *bytes.first_chunk::<SHORTEST>()?;
     Some((u32::from_be_bytes(length) as usize).saturating_add(1))

@@ -1,4 +1,4 @@
-//! Feeds a server's bytes to the driver, without a server.
+//! Passes a server's bytes to the driver, without a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
-/// Returns the result for a caller of `statements` statements, if the server sends these pieces in
+/// Returns the reply to a group of `statements` statements, if the server sends these pieces in
 /// order and then closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -39,8 +39,8 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     })
 }
 
-/// Checks that any bytes from a server lead to a reply or an error, and that every column of a row
-/// can be read or refused.
+/// Checks that any bytes from a server lead to a reply or an error. Every column of a row must be
+/// readable or refused.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
     let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));

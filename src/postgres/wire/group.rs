@@ -11,18 +11,18 @@ use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
 use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
-/// The statements that one Sync ends.
+/// The statements of one group, which ends with a Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
     pub(super) places: Places,
-    /// True for a text of several statements in the simple protocol, which needs no Sync.
+    /// True for a text of several statements in the simple protocol. Such a group has no Sync.
     pub(super) script: bool,
-    /// True if a statement is a copy with its data.
+    /// True if a statement is a copy and the group includes its data.
     pub(super) copies: bool,
-    /// True if a statement may change the session beyond its transaction.
+    /// True if a statement may change session state that outlasts its transaction.
     pub(super) soils: bool,
-    /// The maximum size of an honest reply.
+    /// The limits that no honest reply exceeds.
     pub bound: Bound,
     pub mode: ReplyMode,
     /// Counts the group as load until its reply arrives.
@@ -37,7 +37,7 @@ pub(crate) enum ReplyMode {
     Whole,
     /// The caller reads the replies to single statements as they arrive.
     InParts,
-    /// The caller reads rows as they arrive. The server waits while too many of them are unread.
+    /// The caller reads rows as they arrive. While too many rows are unread, the server must wait.
     Streamed,
 }
 
@@ -58,7 +58,7 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
-    /// The statement on this connection, if the connection keeps statements.
+    /// The prepared statement on this connection, if the connection keeps statements.
     pub named: Option<Arc<CachedStatement>>,
 }
 
@@ -84,16 +84,16 @@ impl Places {
     }
 }
 
-/// A statement with the types of its parameters and columns. It is ready to be bound.
+/// A statement with the types of its parameters and columns, ready to be bound.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub text: Arc<str>,
-    /// The statement on this connection; `None` if the connection keeps no statements.
+    /// The prepared statement on this connection; `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
 }
 
-/// A portal, and the maximum number of rows to send; the other rows stay in the portal.
+/// A portal, and the maximum number of rows to send. Further rows stay in the portal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
@@ -145,7 +145,7 @@ impl Group {
         }
     }
 
-    /// Adds a statement like [`Group::push`], for parameters of any form.
+    /// Adds a statement like [`Group::push`], with parameters that are values or references.
     pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
         if let Some(named) = named {
@@ -159,7 +159,7 @@ impl Group {
         Ok(())
     }
 
-    /// Adds a statement that is parsed with these types, described and run, and not kept.
+    /// Adds a statement that is parsed with these types, described and run, but not kept.
     pub fn push_described<P: BorrowToSql>(
         &mut self,
         text: &Arc<str>,
@@ -174,7 +174,8 @@ impl Group {
         Ok(())
     }
 
-    /// Prepares a statement under a name, with these types of its first parameters.
+    /// Creates a group that prepares a statement under a name, with these types of its first
+    /// parameters.
     pub fn prepare(name: &str, text: &str, types: &[Type]) -> Result<Self, WireError> {
         let mut group = Self::new();
         frontend::parse(name, text, types.iter().map(Type::oid), &mut group.bytes).map_err(WireError::encode)?;
@@ -216,9 +217,9 @@ impl Group {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Adds a statement that is parsed in its place and not kept. A pooler may give every
-    /// transaction a different server connection. Behind such a pooler, a statement must be parsed
-    /// and bound before the same Sync.
+    /// Adds a statement that is parsed within the group and not kept. A pooler may use a different
+    /// server connection for every transaction, so a statement must be parsed and bound before the
+    /// same Sync.
     pub fn push_unnamed(
         &mut self,
         text: &Arc<str>,
@@ -253,7 +254,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds `copy … from stdin` and its data, without waiting for the server in between. The only
+    /// Adds `copy … from stdin` and its data, without waiting for the server between them. The only
     /// Sync follows the end of the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
         /// The maximum number of bytes of data in one message.
@@ -267,7 +268,7 @@ impl Group {
         Ok(())
     }
 
-    /// Turns the group into a text of several statements.
+    /// Makes the group a text of several statements in the simple protocol.
     pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
@@ -307,7 +308,7 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format applies to all parameters. If there are no parameters, no format may be sent.
+        // One format applies to all parameters. Without parameters, no format may be sent.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
         match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {

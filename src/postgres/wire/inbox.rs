@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{WireError, frame::frames, reply_limit::Over};
 
-/// A reply that is arriving: the driver adds its messages, and the callers of its group take them.
+/// A reply that is arriving. The driver adds its messages, and the callers of its group take them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Inside>);
 
@@ -17,27 +17,27 @@ pub(super) struct Inbox(Mutex<Inside>);
 struct Inside {
     came: Came,
     ended: Option<Result<(), WireError>>,
-    /// One place for each waiting caller. Waking a caller needlessly would cost a thread switch.
+    /// One entry for each waiting caller. Waking a caller needlessly would cost a thread switch.
     waiting: Vec<Option<Waker>>,
-    /// The number of bytes that the reader of a stream has not taken.
+    /// The number of bytes that the reader of a stream has not taken yet.
     unread: usize,
-    /// True if no more rows of a stream are kept.
+    /// True if further rows of a stream are dropped.
     skips_rows: bool,
 }
 
-/// A reply, or a part of one, as it arrived.
+/// A reply, or a part of one, as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub chunks: Vec<Bytes>,
-    /// The limit that the reply exceeds, if any; its rows were not kept.
+    /// The limit that the reply exceeds, if any. Its rows were then not kept.
     pub over: Option<Over>,
 }
 
-/// A caller's place in an inbox, once the caller waits.
+/// The number of a caller's entry in an inbox, once the caller waits.
 pub(crate) type WaitingPlace = Option<usize>;
 
-/// The driver's end of an inbox. If it is dropped before the end of the reply, the callers find the
-/// connection lost.
+/// The driver's end of an inbox. If it is dropped before the reply has ended, the callers receive
+/// the error for a lost connection.
 #[derive(Debug)]
 pub(super) struct Delivery(Arc<Inbox>);
 
@@ -48,7 +48,7 @@ impl Inbox {
         (inbox.clone(), Delivery(inbox))
     }
 
-    /// Creates the inbox of a group that cannot be sent.
+    /// Creates the inbox of a group that could not be sent.
     pub fn refused(failure: WireError) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inside { ended: Some(Err(failure)), ..Inside::default() })))
     }
@@ -64,7 +64,7 @@ impl Inbox {
         inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// Adds a part of a stream. At most `limit` bytes may be unread.
+    /// Adds a part of a stream. Drops the rows if more than `limit` bytes would be unread.
     fn put_streamed(&self, chunk: Bytes, limit: usize) {
         let mut inside = self.lock();
         if !inside.skips_rows && inside.unread.saturating_add(chunk.len()) > limit {
@@ -79,7 +79,7 @@ impl Inbox {
         }
     }
 
-    /// Drops the rows of a stream, those to come included.
+    /// Drops the rows of a stream, including rows that are still to arrive.
     pub fn skip_rows(&self) {
         let mut inside = self.lock();
         inside.skips_rows = true;
@@ -102,7 +102,8 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the end of the reply, if it has arrived, with all messages that were not taken yet.
+    /// Returns the end of the reply, if it has arrived, with all messages that have not been taken
+    /// yet.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;
@@ -117,7 +118,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for new messages or for the end. Also returns true if these messages are the last.
+    /// Waits for new messages or for the end. Returns the messages, and true if they are the last.
     pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {
@@ -165,7 +166,7 @@ impl Delivery {
         self.0.put_streamed(chunk, limit);
     }
 
-    /// Returns the number of bytes that the reader of a stream has not taken.
+    /// Returns the number of bytes that the reader of a stream has not taken yet.
     pub fn unread(&self) -> usize {
         self.0.lock().unread
     }

@@ -1,4 +1,4 @@
-//! The reply to a group that was sent, for the callers that wait for it.
+//! The reply to a group that was sent, from the side of the callers that wait for it.
 
 use std::{
     pin::Pin,
@@ -15,19 +15,19 @@ use super::{
     inbox::{Inbox, WaitingPlace},
 };
 
-/// The reply to a group that was sent. If this is dropped, the statements run nevertheless.
+/// The reply to a group that was sent. If it is dropped, the statements still run.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     inbox: Arc<Inbox>,
     place: WaitingPlace,
-    /// Present until the reply is complete.
+    /// The reader of the reply; `None` once the reply is complete.
     reading: Option<Reading>,
     is_streamed: bool,
 }
 
 /// Rows of a stream that have arrived.
 pub(crate) struct Arrived {
-    /// Messages of the server, rows among them.
+    /// Messages of the server, including rows.
     pub chunks: Vec<Bytes>,
     /// The end of the reply, if it has arrived.
     pub end: Option<Result<Reply, WireError>>,
@@ -39,8 +39,8 @@ impl Incoming {
         Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_streamed }
     }
 
-    /// Returns the whole reply, once, if it has arrived; and the messages that the reader of a
-    /// stream has not received.
+    /// Returns the whole reply, once, if it has arrived. Also returns the messages that the reader
+    /// of a stream has not received yet.
     pub fn come(&mut self) -> Option<(Result<Reply, WireError>, Vec<Bytes>)> {
         let came = self.inbox.ended()?;
         let unread = match &came {
@@ -50,7 +50,7 @@ impl Incoming {
         Some((self.read(came), unread))
     }
 
-    /// Waits for the whole reply, as one of several waiting callers. Returns the reply once.
+    /// Waits for the whole reply, together with other callers. Returns the reply once.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))
@@ -71,7 +71,7 @@ impl Incoming {
         Poll::Ready(Arrived { chunks, end })
     }
 
-    /// Drops the rows of a streamed reply, those to come included.
+    /// Drops the rows of a streamed reply, including rows that are still to arrive.
     pub fn skip_rows(&self) {
         self.inbox.skip_rows();
     }
@@ -83,10 +83,10 @@ impl Incoming {
         reading.end()
     }
 
-    /// Reads the replies to single statements while the server still works on the next ones. `read`
-    /// receives a reply, the statement's place in the reply, and its place in the group. These
-    /// statements may still be rolled back: only the end of this call confirms them. Returns the
-    /// rest of the reply, which is empty.
+    /// Reads the replies to single statements while the server still works on later ones. `read`
+    /// receives a reply, the statement's place in it, and its place in the group. The statements
+    /// may still be rolled back: only the end of this call confirms them. Returns the rest of the
+    /// reply, which is empty.
     pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
         let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
         loop {

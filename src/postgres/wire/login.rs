@@ -25,7 +25,7 @@ pub(crate) struct Connected {
     pub parameters: HashMap<String, String>,
     /// The process id of the backend, as in `pg_stat_activity` and in the server's log.
     pub process_id: i32,
-    /// The key for cancel requests.
+    /// The secret key for cancel requests.
     pub key: Bytes,
     /// The first notices of the server.
     pub notices: Vec<Bytes>,
@@ -73,12 +73,12 @@ fn parameter(body: &[u8]) -> Option<(String, String)> {
     Some((texts.next()?, texts.next()?))
 }
 
-/// Returns the process id. The key for cancel requests follows it.
+/// Returns the backend's process id, which the key for cancel requests follows.
 fn process(body: &[u8]) -> Result<i32> {
     body.first_chunk().map(|number| i32::from_be_bytes(*number)).ok_or_else(|| unexpected(b'K'))
 }
 
-/// Checks that the server is of the kind that `target_session_attrs` requires.
+/// Checks that the server is one that `target_session_attrs` allows.
 async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(());
@@ -93,7 +93,7 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
-    // This error is temporary: after a failover, another server accepts writes.
+    // This error is temporary: after a failover, another server will accept writes.
     match (wanted, row.ends_with(b"\x02on")) {
         (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
         (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),

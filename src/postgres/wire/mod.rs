@@ -1,12 +1,12 @@
-//! Postgres' protocol, pipelined: one connection for any number of callers.
+//! Postgres's protocol, pipelined: any number of callers share one connection.
 //!
-//! A *group* is the statements that one Sync ends: one implicit transaction with one reply. Callers
-//! append groups to the connection's buffer. The driver writes the groups that have been added
-//! while it was busy, so that callers share flushes. It reads and writes at the same time, so that
-//! a full socket buffer cannot deadlock.
+//! A *group* consists of the statements that one Sync ends. It is one implicit transaction with one
+//! reply. Callers append groups to the connection's buffer. The driver writes all groups that were
+//! added while it was busy, so callers share flushes. It reads and writes at the same time, so that
+//! a full socket buffer cannot cause a deadlock.
 //!
-//! The bytes of a reply go to the caller undecoded, and the caller decodes them. A caller that
-//! stops waiting drops only a receiver: the driver still counts the messages.
+//! The caller decodes the bytes of a reply, which it receives undecoded. A caller that stops
+//! waiting drops only a receiver: the driver still counts the messages.
 
 mod stream;
 mod socket;
@@ -50,7 +50,7 @@ pub(crate) use self::{
 /// The way in which callers use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
-    /// Any number of callers share the connection, so none may leave state behind.
+    /// Any number of callers share the connection, so no caller may leave state behind.
     #[default]
     Common,
     /// One caller at a time uses the connection. It may leave a transaction open between two

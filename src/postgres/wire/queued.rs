@@ -1,4 +1,4 @@
-//! The state that callers and the driver share: queued bytes, and the groups that await replies.
+//! The state that callers and the driver share: queued bytes, and groups that await replies.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -24,7 +24,7 @@ pub(super) struct Link {
     queued: Mutex<Queued>,
     pub limits: AnswerLimits,
     pub usage: Use,
-    /// Wakes the driver to write, or to end.
+    /// Wakes the driver so that it writes or ends.
     pub wake: Notify,
     /// Notified when there is room in the buffer again.
     pub room: Notify,
@@ -32,47 +32,48 @@ pub(super) struct Link {
 
 #[derive(Default)]
 pub(super) struct Queued {
-    /// Groups that the driver has not taken yet.
+    /// Bytes of groups that the driver has not taken yet.
     pub bytes: BytesMut,
-    /// Groups that follow a copy, while the copy has not ended.
+    /// Bytes of groups that follow the open copy; `None` if no copy is open.
     pub behind_copy: Option<BytesMut>,
-    /// Asynchronous messages of the server, if a caller wants them.
+    /// Asynchronous messages of the server, if a caller collects them.
     pub asides: Option<VecDeque<(u8, Bytes)>>,
     /// Lets a caller write directly when no statement is running.
     pub socket: Option<Socket>,
-    /// Groups that were sent or will be sent, oldest first: replies arrive in this order.
+    /// Groups that await their replies, oldest first. Replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
     /// The number of statement names so far.
     pub names: u64,
     pub ended: Option<Why>,
-    /// True if the last caller is gone: the driver ends the session after the last reply.
+    /// True if the last caller is gone. The driver then ends the session after the last reply.
     pub leaving: bool,
-    /// True if a statement may have changed the session beyond its transaction.
+    /// True if a statement may have changed session state that outlasts its transaction.
     pub soiled: bool,
-    /// True if the driver does not read, because a stream is full.
+    /// True if the driver has stopped reading because a stream is full.
     pub is_held: bool,
 }
 
-/// The reason why a connection ended, if the server named one.
+/// The error with which the server ended the connection, if it sent one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Why(pub Option<Arc<ServerError>>);
 
-/// A group whose reply has not fully arrived.
+/// A group whose reply is not complete.
 pub(super) struct AwaitedGroup {
     came: Came,
-    /// The number of bytes so far; once the limit is exceeded, the number of bytes since the last
-    /// check.
+    /// The number of bytes received so far. Once the limit is exceeded, it is the number since the
+    /// last check.
     bytes: usize,
-    /// The size of the reply at which its rows are counted next.
+    /// The size of the reply at which its rows will next be counted.
     counted_at: usize,
     pub bound: Bound,
-    /// Counts the group as load.
+    /// Counts the group as load until this value is dropped.
     pub load: Option<InFlight>,
-    /// The number of bytes that were already passed on.
+    /// The number of bytes that have been passed on.
     handed_out: usize,
     pub mode: ReplyMode,
-    /// True if the group contains a copy, whose data the server need not request.
+    /// True if the group contains a copy with its data. The server's request for the data is then
+    /// ignored.
     pub copies: bool,
     pub to: To,
 }
@@ -92,7 +93,7 @@ impl AwaitedGroup {
         }
     }
 
-    /// Keeps complete messages of the reply. Beyond the limit, it keeps only messages that end a
+    /// Keeps complete messages of the reply. Above the limit, keeps only messages that end a
     /// statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         if let (ReplyMode::Streamed, To::Caller(delivery)) = (self.mode, &self.to) {
@@ -102,7 +103,7 @@ impl AwaitedGroup {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // its rows are counted later
+            return Ok(()); // its rows are dropped later
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);
@@ -120,8 +121,8 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// Returns the limit that the reply exceeds, if any. Rows are counted each time the size of the
-    /// reply has doubled, and never in a small reply.
+    /// Returns the limit that the reply exceeds, if any. Rows are counted each time the reply's
+    /// size has doubled, and never in a small reply.
     fn over(&mut self, limit: usize) -> Option<Over> {
         if self.bytes > limit && !self.bound.whole {
             return Some(Over::Bytes(limit));
@@ -142,7 +143,7 @@ impl AwaitedGroup {
         }
     }
 
-    /// Returns true if the reader of a stream must read before the server may send more.
+    /// Returns true if the reader of a stream must catch up before the server may send more.
     fn is_full(&self, limit: usize) -> bool {
         matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed
             && delivery.unread() >= UNREAD.min(limit / 2))
@@ -159,21 +160,21 @@ impl AwaitedGroup {
     }
 }
 
-/// The minimum size of a partial reply for which the caller is woken. Any size from 8 to 64 KiB
-/// takes the same time.
+/// The minimum size of a partial reply that wakes the caller. Sizes from 8 to 64 KiB take the same
+/// time.
 const PART: usize = 32 << 10;
 /// The number of bytes of a too large reply that are collected before its rows are dropped. The
 /// rows of a smaller reply are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
-/// The number of unread bytes of a stream at which the server must wait.
+/// The number of unread bytes in a stream above which the server must wait.
 const UNREAD: usize = 1 << 20;
 
 pub(super) enum To {
-    /// A caller, which may have stopped waiting.
+    /// A caller, which may no longer be waiting.
     Caller(Delivery),
     CachedStatement(Arc<CachedStatement>),
-    /// No caller waits, for example when a statement is closed. Such a group cannot fail.
+    /// No caller, for example when a statement is closed. Such a group cannot fail.
     NoCaller,
 }
 
@@ -183,9 +184,9 @@ impl Queued {
         self.behind_copy.as_mut().unwrap_or(&mut self.bytes)
     }
 
-    /// Decides whether to stop reading from the socket: a stream is full, and all replies behind
-    /// it can wait. If another caller waits for a reply behind the stream, the rows that were
-    /// requested are kept in memory.
+    /// Returns true if the driver should stop reading from the socket: a stream is full, and all
+    /// replies behind it can wait. If another caller waits for a reply behind the stream, reading
+    /// continues, and the requested rows are kept in memory.
     pub fn hold(&mut self, limit: usize) -> bool {
         let mut groups = self.groups.iter();
         self.is_held = !self.leaving
@@ -196,8 +197,8 @@ impl Queued {
 }
 
 impl Link {
-    /// Lets the driver decide again whether to read, after the reader of a stream has read or has
-    /// begun to wait.
+    /// Makes the driver decide again whether to read. Called after the reader of a stream has read
+    /// or has begun to wait.
     pub fn read_on(&self) {
         if self.lock().is_held {
             self.wake.notify_one();

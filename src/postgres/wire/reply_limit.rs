@@ -5,13 +5,13 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The maximum size of an honest reply. The excess is not kept, so that a server cannot exhaust the
-/// memory of its client.
+/// The maximum size of an honest reply. The rest of a larger reply is not kept, so that a server
+/// cannot exhaust the client's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bound {
     /// The maximum number of rows, if it is known in advance.
     pub rows: Option<usize>,
-    /// True if rows of any size are kept, and `max_answer` does not apply. Such rows are the only
+    /// True if `max_answer` does not apply and rows of any size are kept. The rows may be the only
     /// copy, like messages that were taken.
     pub whole: bool,
 }
@@ -23,7 +23,7 @@ pub(super) enum Over {
     Rows(usize),
 }
 
-/// Counts a statement of a connection while its reply is due, even if its caller no longer waits.
+/// Counts a statement while its reply is due, even if its caller no longer waits.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! A row in the binary format, decoded column by column.
+//! A row in the binary format, which is decoded column by column.
 
 use std::sync::{
     Arc,
@@ -16,13 +16,13 @@ use crate::error::{Error, Kind, Result};
 pub(crate) struct Columns {
     pub parameters: Vec<Type>,
     pub columns: Vec<(String, Type)>,
-    /// The average size of the rows of the last stream; 0 if there was none.
+    /// The average row size in the last stream of this statement; 0 if there was none.
     pub row_bytes: RowBytes,
-    /// The other facts about each column, if the server has described them.
+    /// Facts about each column that decoding does not need, if the server has described them.
     pub facts: Vec<ColumnFacts>,
 }
 
-/// The facts about a column that are not needed to decode it.
+/// Facts about a column that decoding does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnFacts {
     /// The oid of the column's table, or 0.
@@ -38,7 +38,7 @@ impl Columns {
     }
 }
 
-/// The average size of a statement's rows, as far as it is known.
+/// The average size of a statement's rows, if it is known.
 #[derive(Debug, Default)]
 pub(crate) struct RowBytes(AtomicUsize);
 
@@ -74,7 +74,7 @@ impl Row {
         &self.columns.columns
     }
 
-    /// Returns the row in the body of a message.
+    /// Creates a row from the body of a message.
     pub fn arrived(columns: Arc<Columns>, mut body: Bytes) -> Self {
         Self { columns, values: body.split_off(body.len().min(2)) }
     }
@@ -89,8 +89,8 @@ impl Row {
         self.values.len()
     }
 
-    /// Returns the row with other values. `cell` appends each value to the buffer, given the
-    /// column's number and its old value. It returns `false` if the value is null.
+    /// Returns the row with other values. For each column, `cell` receives its number and its old
+    /// value, and appends the new value to the buffer. It returns `false` for null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
         let mut old = Values::new(&self.columns, &self.values);
         let mut values = BytesMut::new();
@@ -137,7 +137,7 @@ impl<'a> Values<'a> {
         &self.columns.columns
     }
 
-    /// Returns the rest of the row, undecoded.
+    /// Returns the whole row, undecoded, and skips its remaining columns.
     pub(crate) fn keep(&mut self) -> Row {
         self.at = self.columns.columns.len();
         Row { columns: self.columns.clone(), values: Bytes::copy_from_slice(std::mem::take(&mut self.rest)) }
@@ -149,10 +149,9 @@ impl<'a> Values<'a> {
         self.at
     }
 
-    /// Returns the next column, which may borrow from the connection's buffer.
+    /// Returns the next column. The value may borrow from the connection's buffer.
     ///
-    /// # Errors
-    /// There is no further column, the column is null, or it has a different type.
+    /// There are no more columns, the column is null, or it has a different type.
     pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
         let columns = self.columns();
         let (name, ty) = columns

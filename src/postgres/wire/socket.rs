@@ -4,9 +4,8 @@ use bytes::BytesMut;
 
 use super::stream::Stream;
 
-/// A second handle to a connection's socket. A caller that finds the connection idle writes
-/// directly, without waking the driver. This saves a task switch, and often the slow waking of
-/// another thread.
+/// A second handle of a connection's socket. A caller that finds the connection idle writes
+/// directly. This saves a task switch, and often the slow wake-up of another thread.
 #[derive(Debug)]
 pub(super) enum Socket {
     #[cfg(unix)]
@@ -16,8 +15,8 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Returns a second handle; `None` if bytes do not reach the socket unchanged, or a second
-    /// handle is not possible.
+    /// Returns a second handle. Returns `None` if the stream changes the bytes, as TLS does, or if
+    /// the system cannot provide a handle.
     #[cfg(unix)]
     pub fn of(stream: &Stream) -> Option<Self> {
         use std::os::fd::AsFd;
@@ -33,8 +32,8 @@ impl Socket {
         None
     }
 
-    /// Writes as many bytes as the socket accepts at once, and leaves the rest. After an error it
-    /// leaves all bytes, because the driver will meet the same error.
+    /// Writes as many bytes as the socket accepts at once, and leaves the rest. After an error,
+    /// leaves all bytes, because the driver will receive the same error.
     #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
         use std::io::Write;

@@ -1,13 +1,13 @@
-//! Detects from the text of a statement that it leaves session state behind.
+//! Recognizes statements that leave session state behind, by their text.
 
-/// Empties the session's path, so that the next statement finds no objects through it.
+/// Empties the search path, so that the next statement finds no objects through it.
 pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_catalog.sql");
 
-/// Returns true if a statement may change its session beyond its transaction. It does not detect
-/// settings that the user's functions change. A false positive costs a needless clean-up.
+/// Returns true if a statement may change session state that outlasts its transaction. Settings
+/// that a user's functions change are not recognized. A false positive costs a needless clean-up.
 pub(super) fn soils(text: &str) -> bool {
     if text == IN_CATALOG {
-        return false; // such a setting is local to its transaction
+        return false; // this setting is local to its transaction
     }
     let text = text.to_ascii_lowercase();
     let (first, rest) = word(&text);
@@ -18,7 +18,7 @@ pub(super) fn soils(text: &str) -> bool {
     }
 }
 
-/// Returns the first word after blanks and comments, and the rest of the text.
+/// Returns the first word after white space and comments, and the rest of the text.
 fn word(text: &str) -> (&str, &str) {
     let mut text = text.trim_start();
     loop {

@@ -1,4 +1,4 @@
-//! Tests groups on a real server: each group is one transaction with one reply, even if statements
+//! Tests groups on a real server. Each group is one transaction with one reply, even if statements
 //! in it or before it fail.
 
 mod broken;
@@ -103,7 +103,7 @@ async fn unpreparable_statement_gives_its_reason_and_harms_no_other() {
     let mut alone = Group::new();
     alone.push(&good, &[]).expect("encoded");
     assert_eq!(numbers(&connection.send(alone).await.expect("its Parse was not skipped"), 0), [7]);
-    // The missing type exists now, so the next use prepares the statement again, under a new name.
+    // The missing type exists now. The next use prepares the statement again, under a new name.
     connection.batch("create temp table n (nothing int)").await.expect("created");
     assert!(connection.query("select nothing from n", &[]).await.expect("prepared").is_empty());
     assert!(connection.query(wrong, &[]).await.is_err(), "and still says so");

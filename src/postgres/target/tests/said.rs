@@ -1,4 +1,4 @@
-//! Tests the precedence of string, service, variables and password file.
+//! Tests the precedence of connection string, service, variables and password file.
 
 use std::{
     fs,

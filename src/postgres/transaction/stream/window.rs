@@ -5,12 +5,12 @@ use postgres_types::{Kind, Type};
 
 use crate::postgres::wire::{Columns, frames};
 
-/// The number of bytes of rows that are requested ahead. It must be more than a network with a long
-/// delay holds.
+/// The size in bytes of the rows that are requested ahead. It must exceed the bytes in transit on a
+/// network with a long delay.
 const AHEAD: usize = 4 << 20;
-/// The assumed size of a row whose columns may have any size, until a row has arrived.
+/// The assumed size of a row whose columns have no fixed size, until a row has arrived.
 const UNKNOWN: usize = 2 << 10;
-/// The maximum number of rows that are requested ahead of chunks.
+/// The maximum number of rows that are requested ahead.
 const MOST: usize = 64 << 10;
 
 /// The number of rows that were requested and have not arrived, and the size of a row.
@@ -36,7 +36,8 @@ impl Window {
         if self.has_rows { self.next().unwrap_or(0) } else { 0 }
     }
 
-    /// Returns the number of rows to request next, unless enough of them are on their way.
+    /// Returns the number of rows to request next, or `None` if enough requested rows are still to
+    /// arrive.
     pub fn next(&mut self) -> Option<i32> {
         let most = (AHEAD / self.row_bytes.max(1)).clamp(2, MOST).max(self.chunk);
         if !self.has_rows || self.requested > most / 2 {

@@ -18,8 +18,7 @@ pub(super) struct Address {
 pub(super) enum Way {
     #[cfg(unix)]
     Socket(PathBuf),
-    /// A network address. The certificate must contain `name`; `address` may be the same or
-    /// different.
+    /// A network address. The certificate must contain `name`, which may differ from `address`.
     Network { name: String, address: String },
 }
 
@@ -33,7 +32,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns each host with its separate address, if any, and its port, in the string's order.
+/// Returns each host with its separate address, if any, and its port, in the order of the string.
 pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     if !addresses.is_empty() && addresses.len() != hosts.len() {

@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// The name of the protocol. With direct TLS, the server must learn from it that the client speaks
-/// Postgres' protocol.
+/// The protocol's name. With direct TLS, it informs the server that the client uses Postgres's
+/// protocol.
 const ALPN: &[u8] = b"postgresql";
 
 /// Encrypts a socket if the connection string requires it, or prefers it and the server supports
@@ -61,8 +61,8 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Asks whether the server supports TLS. Only an unambiguous refusal counts. Otherwise an attacker
-/// who can send other bytes could force plain text.
+/// Asks whether the server supports TLS. Only an unambiguous refusal is accepted. Otherwise an
+/// attacker who can inject other bytes could force plain text.
 async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
@@ -72,7 +72,7 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     match &said[..length] {
         b"S" => Ok(true),
         b"N" => Ok(false),
-        // These bytes would pass for the server's own once the stream is trusted (CVE-2021-23222).
+        // Extra bytes would look like the server's own once the stream is trusted (CVE-2021-23222).
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
         [b'E', ..] => Err(io::Error::new(ErrorKind::InvalidData, "the server answered with an error")),
         [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),

@@ -1,4 +1,4 @@
-//! Tests connecting: hosts, TLS, authentication, and the errors of each.
+//! Tests connecting: hosts, TLS, authentication, and their errors.
 
 mod fake;
 mod proxy;
@@ -20,7 +20,7 @@ async fn to(url: &str) -> Result<Connected> {
     connect(&Target::parse_in(url, |_| None)?).await
 }
 
-/// Returns the kind of stream, or the error with its code in front.
+/// Returns the kind of stream, or the error preceded by its code.
 async fn outcome(url: &str) -> String {
     match to(url).await {
         Ok(Connected { stream: Stream::Tcp(_), .. }) => "plain".to_owned(),

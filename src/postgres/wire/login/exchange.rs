@@ -11,7 +11,7 @@ use crate::{
     postgres::{target::explained, wire::stream::Stream},
 };
 
-/// The maximum length of a message before the login; no server needs a longer one.
+/// The maximum length of a message during the login. No server needs a longer one.
 const LONGEST: usize = 64 << 10;
 /// The maximum number of notices that are kept.
 const NOTICES: usize = 16;
@@ -19,7 +19,7 @@ const NOTICES: usize = 16;
 /// Sends and receives one message at a time, until the login is complete.
 pub(super) struct Exchange {
     pub stream: Stream,
-    /// The bytes after the last message.
+    /// The bytes received after the last message.
     pub read: BytesMut,
     /// The bytes for the next [`Exchange::send`].
     pub write: BytesMut,
@@ -37,8 +37,8 @@ impl Exchange {
         self.stream.flush().await.map_err(|error| broken(&error))
     }
 
-    /// Returns the kind and the body of the next message. A refusal is returned as an error, and a
-    /// notice is skipped.
+    /// Returns the kind and the body of the next message. Returns a refusal as an error, and skips
+    /// notices.
     pub async fn next(&mut self) -> Result<(u8, Bytes)> {
         loop {
             match self.message().await? {
@@ -50,7 +50,7 @@ impl Exchange {
                     }
                 }
                 // In this message, a server lists the protocol options that it does not support.
-                // For version 3.0 without options the list is empty.
+                // The client requests no options, so the list is empty.
                 (b'v', _) => {}
                 message => return Ok(message),
             }
@@ -84,8 +84,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the error for a server that cannot start a process. Such a server replies in plain
-    /// text after an `E`.
+    /// Returns the error for a reply that is not a valid message. A server that cannot start a
+    /// process replies in plain text after an `E`.
     fn garbage(&self) -> Error {
         let text = match self.read.split_first() {
             Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),

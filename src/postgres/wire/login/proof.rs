@@ -34,7 +34,7 @@ pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) 
     if asked == SASL {
         scram(exchange, config, &rest).await?;
     } else if must_bind(config) {
-        // Nothing else distinguishes the server from a proxy that forwards its messages.
+        // Only channel binding distinguishes the server from a proxy that forwards its messages.
         let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
         return Err(failed(PermissionDenied, text));
     } else {
@@ -63,13 +63,15 @@ fn tell(exchange: &mut Exchange, proof: &[u8]) -> Result<()> {
     frontend::password_message(proof, &mut exchange.write).map_err(|error| unwritable(&error))
 }
 
-/// Proves knowledge of the password without sending it. The server proves the same in return.
+/// Proves knowledge of the password without sending it. The server also proves that it knows the
+/// password's verifier.
 async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Result<()> {
     let offers = |mechanism: &str| offered.split(|byte| *byte == 0).any(|name| name == mechanism.as_bytes());
     let wanted = config.get_channel_binding() != ChannelBinding::Disable;
     let (mechanism, bound) = match binding(&exchange.stream).filter(|_| wanted) {
         Some(hash) if offers(SCRAM_SHA_256_PLUS) => (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash)),
-        // This lets a server that offered channel binding detect that its offer was removed.
+        // With this flag, a server that offered channel binding can detect that a proxy removed its
+        // offer.
         Some(_) => (SCRAM_SHA_256, Binding::unrequested()),
         None => (SCRAM_SHA_256, Binding::unsupported()),
     };

@@ -1,4 +1,4 @@
-//! Tests that hostile or faulty servers take limited time and memory, and lead to an error.
+//! Tests that hostile or faulty servers cannot use unlimited time or memory, and cause an error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -93,10 +93,10 @@ async fn an_answer_without_end_is_not_kept() {
     server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
     let outcome = timeout(SOON, answer).await.expect("answered");
     assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
-    // No other caller is affected.
+    // The other caller is not affected.
     server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
-    // Its error is still returned.
+    // The server's error is still returned.
     let answer = connection.send(group(&["select 1"]));
     for _ in 0..400 {
         server.write_all(&row).await.expect("read");
@@ -140,7 +140,7 @@ async fn transaction_left_open_ends_a_shared_connection() {
 async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
     let limits = AnswerLimits { answer: Some(Duration::from_millis(50)), ..AnswerLimits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
-    // Replies within the limit do not end the connection.
+    // Replies within the limit do not break the connection.
     for _ in 0..5 {
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&message(b'C', b"SELECT 1\0")[..], &ready(b'I')].concat()).await.expect("sent");
@@ -165,7 +165,8 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(AnswerLimits::default(), Use::Common);
-        // The statement has a parameter of that type, and each lookup returns the same type again.
+        // The statement has a parameter of this type, and each lookup of the type leads to the same
+        // type again.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();

@@ -1,4 +1,4 @@
-//! Tests that a caller that finds a connection idle writes without waking the driver.
+//! Tests that a caller writes without waking the driver if the connection is idle.
 
 use std::{
     io::{self, Read},
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// Returns a connection whose driver is not running yet, the driver's arguments, and the server's
+/// Returns a connection whose driver has not started yet, the driver's arguments, and the server's
 /// end.
 fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -42,8 +42,8 @@ async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns true if no bytes were sent. It asks the socket itself, because the runtime would wait
-/// for a readiness event.
+/// Returns true if no bytes were sent. Asks the socket directly, because the runtime would wait for
+/// a readiness event.
 fn is_sent_nothing(server: &UnixStream) -> bool {
     let handle = server.as_fd().try_clone_to_owned().expect("another handle");
     let read = std::os::unix::net::UnixStream::from(handle).read(&mut [0]);

@@ -1,4 +1,4 @@
-//! Tests replies whose first parts are read before the rest arrives.
+//! Tests reading the first parts of a reply before the rest has arrived.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const END: &[u8] = b"SELECT 1\0";
 
-/// Encodes the reply to a statement: one row of this number of bytes.
+/// Encodes the reply to a statement with one row of this size in bytes.
 fn answer(bytes: usize) -> Vec<u8> {
     [row(&[&vec![b'x'; bytes]]), message(b'C', END)].concat()
 }
@@ -38,7 +38,7 @@ async fn answer_is_read_while_the_server_runs_the_next_statement() {
         assert_eq!(reply.affected(at), 1);
         let _ = seen.send(place);
     }));
-    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the end of the last reply may be kept back
+    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the driver may hold back the end of the last reply
     for place in 0..3 {
         assert_eq!(timeout(SOON, places.recv()).await.expect("before the end"), Some(place));
     }
@@ -66,7 +66,7 @@ async fn reply_read_in_parts_may_still_fail_with_its_place() {
         other => panic!("{other:?}"),
     }
     assert_eq!(read, 2);
-    // A missing end of the reply is an error, even if some parts have already been read.
+    // If the end of the reply is missing, that is an error, even if some parts have been read.
     let reply = connection.send_in_parts(group(&["select 1"; 3]));
     server.write_all(&[answers, ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, reply.parts(|_, _, _| ())).await.expect("answered");
@@ -128,7 +128,7 @@ fn a_reply_in_any_parts_is_the_same() {
     }
 }
 
-/// Counts how often its task is woken.
+/// Counts how often a task is woken.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Tests that a server waits for the reader of a stream, unless another caller waits for the
+//! Tests that a server must wait for the reader of a stream, unless another caller waits for the
 //! server.
 
 use std::{
@@ -22,8 +22,8 @@ use crate::postgres::{
 
 /// The number of bytes that the server tries to send.
 const ALL: usize = 32 << 20;
-/// The number of bytes that may be received and not read: the limit, the buffers of the connection
-/// and of the pipe.
+/// The number of bytes that may be received but not read: the limit, plus the buffers of the
+/// connection and of the pipe.
 const MOST: usize = (1 << 20) + (256 << 10);
 
 fn streamed() -> Group {
@@ -43,7 +43,7 @@ impl Server {
         Self { io, bytes: 0 }
     }
 
-    /// Sends `bytes` bytes, or fewer if the client accepts no more of them for a while. Returns the
+    /// Sends `bytes` bytes, or fewer if the client stops accepting them for a while. Returns the
     /// number of bytes that were accepted.
     async fn says(&mut self, bytes: usize) -> usize {
         let (row, before) = (a_row(), self.bytes);

@@ -1,4 +1,4 @@
-//! Test servers that are not Postgres, or are faulty.
+//! Servers for tests that are faulty, or are not Postgres.
 
 use std::{
     io::{Read, Write},
@@ -10,8 +10,7 @@ use std::{
 use super::{connect, outcome, to};
 use crate::postgres::target::Target;
 
-/// Answers each message with the next of these replies, then waits until the client has
-/// disconnected.
+/// Answers each message with the next of these replies, then waits until the client disconnects.
 fn fake(answers: Vec<Vec<u8>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("bound").port();
@@ -35,7 +34,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &length, body].concat()
 }
 
-/// Requests an authentication method, or accepts the login with 0.
+/// Encodes a request for an authentication method. A code of 0 accepts the login.
 fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
     message(b'R', &[&code.to_be_bytes(), rest].concat())
 }
@@ -92,8 +91,8 @@ async fn a_server_that_closes_at_once_is_told() {
         let port = listener.local_addr().expect("bound").port();
         thread::spawn(move || listener.accept().map(drop));
         let found = outcome(&url(port, mode)).await;
-        // The client's bytes may arrive before or after the end. The client then sees a closed
-        // connection or a reset.
+        // The client's bytes may arrive before or after the server closes the connection. The
+        // client then sees either a closed connection or a reset.
         assert!(["closed the connection", "broke", "TLS with"].iter().any(|said| found.contains(said)), "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! A proxy between client and server that speaks TLS with its own certificate.
+//! A proxy between client and server that offers TLS with its own certificate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -47,7 +47,7 @@ pub async fn in_the_middle(server: u16) -> u16 {
     port
 }
 
-/// Speaks TLS from the first byte, as Postgres 17 does.
+/// Offers TLS from the first byte, as Postgres 17 does.
 pub async fn direct(socket: PathBuf, alpn: &'static [&'static [u8]]) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {

@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns the path of the server's certificate, which is for the name `localhost`.
+    /// Returns the path of the server's certificate, which is valid for the name `localhost`.
     pub fn root(&self) -> PathBuf {
         self.cluster.data_dir().join("server.crt")
     }
@@ -63,7 +63,7 @@ async fn start() -> Server {
         ("server.key", signed.signing_key.serialize_pem()),
         ("pg_hba.conf", ACCESS.to_owned()),
     ] {
-        // The copy belongs to the server, so that the key stays secret.
+        // The server writes the copy and owns it, so that the key stays secret.
         let copy =
             format!("copy (select unnest(string_to_array('{text}', e'\\n'))) to program 'umask 077; cat > {file}'");
         admin.batch_execute(&copy).await.expect(file);
@@ -77,7 +77,7 @@ async fn start() -> Server {
     Server { cluster: cluster.expect("no panic").expect("the server has TLS and a free port"), port }
 }
 
-/// Returns a port that no server uses and that the system does not assign for a while.
+/// Returns a port that no server uses and that the system will not assign for a while.
 pub fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free").port()
 }
