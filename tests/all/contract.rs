@@ -192,8 +192,8 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.commit().await.expect("committed");
                 }
             }
-            // The time is measured from the answer on, because the enqueue itself may be delayed on
-            // a busy machine.
+            // The time is measured from the answer, because the enqueue itself may be delayed on a
+            // busy machine.
             let woken = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
             let messages = woken.expect("no panic");
             let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();

@@ -227,7 +227,7 @@ async fn work_cut_off_after_its_commit_happened_exactly_once() {
     // The library stores a floor through its own connection, whose commit would wait, too. The
     // library does not change a floor from a clock that was ahead, so there is no such commit.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
-    // Every commit waits from here on, once the old connections are closed.
+    // Every later commit waits, once the old connections are closed.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
     let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");

@@ -86,7 +86,7 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    // Every commit waits from here on, except on the old connections.
+    // Every later commit waits, except on the old connections.
     admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");

@@ -58,7 +58,7 @@ impl Flow {
         }
     }
 
-    /// Waits for payloads that are available from now on. They must arrive before any traffic that
+    /// Waits for payloads that have just become available. They must arrive before any traffic that
     /// is enqueued later than `within` from now, by the server's clock.
     async fn arrive(&mut self, what: &str, sql: &Client, within: Duration, mut wanted: Vec<i64>) {
         let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);

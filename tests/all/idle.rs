@@ -182,7 +182,7 @@ async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
     let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(longest)).await });
     asleep.notified().await;
-    until_silent(&sql).await; // before it listens, the consumer looks again, and a look would wait for the table
+    until_silent(&sql).await; // before it listens, the consumer probes again, and a probe would wait for the table
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     sql.batch_execute("notify \"trunkline.q\"").await.expect("rung");
     let waits =

@@ -316,7 +316,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // During the wait, these calls gather for one statement.
+    // These calls are gathered in one statement while the first statement waits.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());

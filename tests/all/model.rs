@@ -96,7 +96,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             assert_eq!(queue.replay(&ids).await.expect("replayed"), ids.len());
             for id in ids {
                 let (payload, ..) = model.dead.remove(&id).expect("dead");
-                let attempt = model.last_attempt[&id]; // a replay resets the charged attempts
+                let attempt = model.last_attempt[&id]; // a replay resets the counted attempts
                 let back = Known { payload, attempt, released: attempt, failed: true, is_due: true, due_at: None };
                 model.messages.insert(id, back);
             }

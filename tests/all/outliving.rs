@@ -133,7 +133,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     let queue = place.queue.clone();
     let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
-    caller.abort(); // messages that are taken from now on have no caller
+    caller.abort(); // messages that are taken later have no caller
     let closed = "create function public.closed() returns trigger language plpgsql as
                   $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
                   create trigger closed before insert on trunkline.queue_q for each row execute function public.closed();

@@ -198,7 +198,7 @@ async fn a_message_tells_its_priority() {
         let found = sql.query_one("select priority from trunkline.find('q', $1)", &[&id]).await.expect("there");
         assert_eq!(found.get::<_, i32>(0), i32::from(priority));
     }
-    // In a queue without priorities the result is 0, whatever the user's own columns are called.
+    // In a queue without priorities the result is 0, even if a user's own column is called `lane`.
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     sql.batch_execute("alter table trunkline.queue_plain add lane text default 'fast'").await.expect("added");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");

@@ -30,7 +30,7 @@ struct Load {
     ends: AtomicBool,
 }
 
-/// The facts that callers know. Numbers are unique in the whole run.
+/// The facts that the callers have recorded. Each number is unique within the run.
 #[derive(Default)]
 struct Known {
     /// Numbers with a confirmed insert.

@@ -42,7 +42,7 @@ async fn an_answer_is_what_its_type_says() {
     assert_eq!(db.run(&Statement::<(), u64>::new("delete from t where n > 1"), ()).await.expect("deleted"), 2);
 }
 
-/// A user-defined type, which the library does not know.
+/// A user-defined type that the library does not support by itself.
 #[derive(Debug, Clone, PartialEq, ToSql, FromSql)]
 #[postgres(name = "mood", rename_all = "snake_case")]
 enum Mood {
@@ -145,7 +145,7 @@ async fn many_are_one_transaction_and_answer_in_order() {
 #[tokio::test]
 async fn early_answers_of_run_many_count_only_if_all_succeed() {
     let db = table().await;
-    let long = |by: i32| (1..=300).map(move |n| (n, if n == 300 { by } else { 1 })); // some 600 kB, which arrive in many parts
+    let long = |by: i32| (1..=300).map(move |n| (n, if n == 300 { by } else { 1 })); // about 600 kB, which arrive in many parts
     let whole = Statement::<(i32, i32), (i32, String)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
     let answers = db.run_many(&whole, long(1)).await.expect("answered");
     assert!(answers.iter().map(|(n, text)| (*n, text.len())).eq((1..=300).map(|n| (n, 2000 + n as usize))));

@@ -15,8 +15,8 @@ use crate::fixture::{SOON, connect, eventually};
 
 type Nothing = Statement<(), ()>;
 
-/// Returns one installation of each major version. Looks in the folders of `TRUNKLINE_PG_BINS`, in
-/// the distribution's folders, and where the launcher looks.
+/// Returns one installation of each major version. Searches the folders of `TRUNKLINE_PG_BINS`, the
+/// distribution's folders, and the launcher's locations.
 pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());

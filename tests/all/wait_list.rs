@@ -78,7 +78,7 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
             let before = statements.count();
             move_time(Duration::from_secs(31)).await;
             eventually("it looks", || async { statements.count() > before }).await;
-            until_asleep(&sql).await; // waits until all statements of the look have ended
+            until_asleep(&sql).await; // waits until all statements of the probe have ended
         }
         costs.push(statements.take());
         let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";

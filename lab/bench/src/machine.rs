@@ -17,8 +17,9 @@ pub struct Used {
     pub cpu: f64,
     /// The step of the counter that `cpu` comes from.
     pub step: f64,
-    /// Bytes that were read from disk and written to it, if the system counts them.
+    /// Bytes that were read from disk, if the system counts them.
     pub read: u64,
+    /// Bytes that were written to disk, if the system counts them.
     pub written: u64,
 }
 

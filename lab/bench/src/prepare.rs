@@ -4,8 +4,9 @@ use trunkline_programs::{Entry, Program, Sources, Unfit, cargo, ran, target};
 
 use crate::contenders::{Contender, Language};
 
-/// The names of our programs. The second program counts allocations.
+/// The name of our program.
 pub const LAYERS: &str = "layers";
+/// The name of our program that counts allocations.
 pub const COUNTED: &str = "counted";
 
 /// Builds a contender if necessary. `many` is set if its calls have many messages; `own` is the

@@ -87,7 +87,7 @@ pub struct Told {
     pub producers: usize,
     /// The number of consumers; 0 means the contender's own best documented setting.
     pub consumers: usize,
-    /// Messages per second; `None` means as fast as possible.
+    /// The requested messages per second; `None` means as fast as possible.
     pub rate: Option<f64>,
     pub backlog: usize,
     pub seconds: f64,
@@ -246,8 +246,9 @@ pub struct Latency {
 pub struct Sample {
     /// Seconds since the start.
     pub at: f64,
-    /// Messages per second since the previous sample.
+    /// Sent messages per second since the previous sample.
     pub sent: f64,
+    /// Received messages per second since the previous sample.
     pub received: f64,
     /// The server's processor time per received message since the previous sample, in microseconds.
     pub server_cpu_us: f64,

@@ -23,8 +23,8 @@ const STOLEN: f64 = 0.03;
 /// The factor by which the disk may become faster or slower before a round counts as disturbed.
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it
-/// should be kept.
+/// Runs the contender once. Afterwards drops the database, even after a failure, unless it should
+/// be kept.
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,

@@ -181,7 +181,7 @@ pub enum Said {
     Failed(String),
     /// Either everything or nothing was done.
     Unknown(String),
-    /// The caller dropped the call. Its messages must come back.
+    /// The caller dropped the call. Its messages must return to the queue.
     Dropped,
 }
 

@@ -16,8 +16,9 @@ const DOORS: [(&str, &str); 3] = [
     ("src/postgres/mod.rs", "trunkline::postgres"),
     ("src/shards/mod.rs", "trunkline::shards"),
 ];
-/// The maximum numbers of public names and of methods. The numbers may only decrease.
+/// The maximum number of public names. It may only decrease.
 const NAMES: usize = 75;
+/// The maximum number of public methods. It may only decrease.
 const METHODS: usize = 287;
 
 /// A public name: the path for users, and the folder or file in which it is defined.

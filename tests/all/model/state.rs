@@ -148,8 +148,8 @@ impl Model {
         }
     }
 
-    /// Returns the next `n` due messages in order. Any message on the way that has no attempts left
-    /// becomes dead.
+    /// Returns the next `n` due messages in order. A message before or between them that has no
+    /// attempts left becomes dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));

@@ -1,5 +1,5 @@
-//! Tests the plans of queues with unique keys: keys and ended messages are found through indexes,
-//! whatever the state of the tables.
+//! Tests the plans of queues with unique keys: keys and ended messages are found through indexes in
+//! every state of the tables.
 
 use trunkline::Settings;
 

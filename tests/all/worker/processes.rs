@@ -173,8 +173,7 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let gate = connect(&url).await;
     let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        // Handlers block at the gate, so that the worker is stopped during its work, no matter how
-        // long that takes.
+        // Handlers block at the gate, so that the worker is certainly stopped during its work.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {

@@ -287,7 +287,7 @@ async fn released_message_comes_again_without_counting_an_attempt() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         if message.attempt <= 9 {
-            attempt.release().await?; // more times than there are attempts
+            attempt.release().await?; // releases more often than attempts are allowed
             return Err(Failure::dead("this does not count"));
         }
         Ok(())

@@ -14,14 +14,15 @@ pub(super) struct Protocol {
     pub end: u8,
     /// The maximum number of deliveries of a message.
     pub attempts: i32,
-    /// The maximum number of failing handlers, and of messages that are given up although they
-    /// could run.
+    /// The maximum number of failing handlers.
     pub failures: u8,
+    /// The maximum number of messages that are given up although they could run.
     pub given_up: u8,
     /// True if acknowledgements are executed immediately.
     pub acks_at_once: bool,
-    /// The maximum number of lost answers, and of crashes of holders.
+    /// The maximum number of lost answers.
     pub losses: u8,
+    /// The maximum number of crashes of holders.
     pub crashes: u8,
     pub defect: Option<Defect>,
 }

@@ -3,8 +3,9 @@
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
 
-/// The duration of a renewed lease. The hold on the lane lasts one and a half times as long.
+/// The duration of a renewed lease.
 pub(super) const LEASE: u8 = 2;
+/// The duration of a renewed hold on the lane: one and a half times the lease.
 pub(super) const HOLD: u8 = 3;
 /// The delay of a failed message.
 pub(super) const DELAY: u8 = 1;

@@ -12,8 +12,8 @@ use crate::{
     tally::BACKLOG,
 };
 
-/// The callers of a contender. If messages have keys, each caller has its own keys and uses them in
-/// turn. So the order of each key's messages is the order of its caller's calls.
+/// The callers of a contender. If messages have keys, each caller cycles through its own keys. So
+/// the order of each key's messages is the order of its caller's calls.
 pub(crate) struct Callers<C> {
     contender: Arc<C>,
     settings: Settings,

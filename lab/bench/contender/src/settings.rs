@@ -28,8 +28,8 @@ pub struct Settings {
     /// The number of messages after which the callers of a step stop; 0 means that they stop when
     /// the time is over.
     pub messages: usize,
-    /// The number of keys; 0 means messages without keys. Each caller has its own keys and uses
-    /// them in turn, so that the order of each key is known.
+    /// The number of keys; 0 means messages without keys. Each caller cycles through its own keys,
+    /// so that the order of each key is known.
     pub keys: usize,
     /// The messages whose latencies count.
     pub timed: Timed,

@@ -1,9 +1,9 @@
 //! Makes the disk of a private PostgreSQL slow or full while the server runs, and sets its clock
 //! ahead or back. Benchmarks compare such servers, and torture tests break them.
 //!
-//! A small library stands between the server's processes and the C library, by `LD_PRELOAD`;
-//! [`Disk::new`] builds it through cargo if necessary. It needs 64-bit Linux, and a server that is
-//! linked to the C library dynamically, as all common ones are.
+//! A small library intercepts the calls of the server's processes to the C library, by
+//! `LD_PRELOAD`. [`Disk::new`] builds this library with cargo if necessary. It needs 64-bit Linux,
+//! and a server that is linked dynamically to the C library, as all common servers are.
 //!
 //! ```no_run
 //! use std::{path::Path, time::Duration};

@@ -192,7 +192,7 @@ async fn promise(
             Ok::<_, Error>((transaction, id))
         };
         let told = match gathered.await {
-            // The transaction failed, whatever kind of error it was, because no commit was sent.
+            // The transaction failed, regardless of the kind of error, because no commit was sent.
             Err(error) => told(&history, Stream::EnqueueIn, false, &error),
             Ok((transaction, id)) => match transaction.commit().await {
                 Ok(()) => {

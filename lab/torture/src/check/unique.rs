@@ -50,7 +50,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, NewMessage<'a>> {
             }
         }
         if queue.dead.contains(&id) {
-            // The message ended with its last attempt, whichever process made it.
+            // The message ended with its last attempt, which any process may have made.
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const EACH: Duration = Duration::from_secs(1);
-/// The time that the server may take to come back.
+/// The time limit for the server's restart.
 const BACK: Duration = Duration::from_secs(60);
 
 /// A run in progress.

@@ -165,7 +165,7 @@ pub static RIVALS: [Rival; 7] = [
         name: "awa",
         language: Language::Python,
         lease_ms: 10_000,
-        // A claimed job comes back after about twenty seconds.
+        // A claimed job is released again after about twenty seconds.
         stop_ms: 22_000,
         drain_secs: 90,
         // awa soon removes completed jobs together with their partition; this table keeps their

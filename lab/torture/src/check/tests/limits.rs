@@ -8,7 +8,7 @@ const NONE: [&str; 0] = [];
 const LEASED: &str = "more messages were leased than the limit allows";
 const RATE: &str = "more messages were dequeued in a time than the limit allows";
 
-/// Returns `messages` messages. All of them except one are under a lease from 110 ms on.
+/// Returns `messages` messages. From 110 ms, all of them except one are leased.
 fn capped(messages: u64) -> Made {
     let mut made = Made::new();
     for tag in 1..=messages {

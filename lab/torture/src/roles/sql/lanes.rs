@@ -69,7 +69,7 @@ impl Client {
         for (id, attempt, tag) in got {
             let (lease, key) = ((*id, *attempt), tag::key(*tag));
             if now() + MARGIN > began + LEASE_MS * 1000 {
-                return Err(Gone); // the message comes back by itself
+                return Err(Gone); // the lease expires, and the message is delivered again
             }
             if waiting.contains(&key) {
                 self.end_one(Verb::Release, "release($1, $2, $3)", lease).await?;
