@@ -18,9 +18,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_m
 
 impl Db {
     /// Begins a transaction, runs the work in it, and commits. If the server ends the transaction
-    /// because of a deadlock or because it cannot be serialized, the work runs again in a new
-    /// transaction, after a pause. The work runs at most 10 times, and all pauses together take at
-    /// most a second.
+    /// because of a deadlock or a serialization failure, the work runs again in a new transaction,
+    /// after a pause. The work runs at most 10 times, and all pauses together take at most a
+    /// second.
     ///
     /// The modes are those of [`Db::begin_with`], for example `isolation level serializable`. An
     /// empty text means `read committed`. The work may run several times, so all of its effects

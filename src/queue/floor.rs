@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::postgres::time::Time;
 
-/// The result of a single look (a probe) at the queue, from one snapshot.
+/// The result of a single probe of the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     /// The oldest due time at or above the floor; rows that are locked count too.
@@ -26,18 +26,18 @@ pub(crate) struct Look {
     pub next: i64,
 }
 
-/// The time between looks while messages flow.
+/// The time between probes while messages flow.
 const EVERY: Duration = Duration::from_millis(100);
 /// The minimum time between sweeps, which search for rows below the floor. Once there is a floor,
-/// looks take at most 1 % of the server's time, and so do sweeps.
+/// probes take at most 1 % of the server's time, and so do sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
 /// The minimum time between updates of the stored floor, at which new processes start.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// The distance by which the floor is lowered if the server's clock has stepped back. It is
-/// measured from the earliest time that the clock may have shown since the last look.
+/// measured from the earliest time that the clock may have shown since the last probe.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The maximum pause after a look or a sweep. If a clock steps while it is measured, its cost can
+/// The maximum pause after a probe or a sweep. If a clock steps while it is measured, its cost can
 /// have any value.
 const SELDOM: Duration = Duration::from_secs(3600);
 
@@ -64,8 +64,8 @@ impl Floor {
         self.reached
     }
 
-    /// Returns true if a look is due. The caller must then look; other callers no longer see it as
-    /// due.
+    /// Returns true if a probe is due. The caller must then probe; other callers no longer see it
+    /// as due.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -93,18 +93,18 @@ impl Floor {
         due
     }
 
-    /// Updates the floor after a look that took the time `cost` on the server.
+    /// Updates the floor after a probe that took the time `cost` on the server.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor, every dequeue passes over the dead rows, as this look did. So a second
-        // look soon after is worth its cost.
+        // Without a floor, every dequeue passes over the dead rows, as this probe did. So a second
+        // probe soon after is worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
-            // Another consumer's look started later but ended earlier.
+            // Another consumer's probe started later but ended earlier.
             self.lower(look.oldest.unwrap_or(self.reached));
         } else if look.candidate < self.reached {
-            // The server's clock stepped back. A time that it has shown since the last look may be
+            // The server's clock stepped back. A time that it has shown since the last probe may be
             // below the floor.
             self.lower(look.candidate.before(since + MARGIN));
         }
@@ -122,7 +122,8 @@ impl Floor {
     }
 
     /// Updates the floor after a part of a sweep that took the time `cost` on the server. `stray`
-    /// is the due time of the oldest row below the floor. Returns the pause before the next part.
+    /// is the due time of the oldest row found below the floor. Returns the pause before the next
+    /// part.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         let pause = rest(cost);
         self.next_sweep = now + pause + SWEEP_EVERY;
@@ -138,7 +139,7 @@ impl Floor {
     }
 }
 
-/// Returns the pause after a look or sweep of this cost.
+/// Returns the pause after a probe or sweep of this cost.
 fn rest(cost: Duration) -> Duration {
     cost.saturating_mul(SHARE).min(SELDOM)
 }

@@ -202,7 +202,7 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the floor for the next dequeue. Starts a look that may raise the floor, or a sweep
+    /// Returns the floor for the next dequeue. Starts a probe that may raise the floor, or a sweep
     /// below it, if one is due.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {

@@ -74,7 +74,7 @@ pub(crate) struct Pace {
     wait: Wait,
     /// The number of pauses since the last message.
     empty: usize,
-    /// The number of consecutive looks that found something due but locked.
+    /// The number of consecutive probes that found something due but locked.
     locked: u32,
     busy_since: Option<Instant>,
     /// The start of a wait that is longer than a short pause.
@@ -176,13 +176,13 @@ impl Pace {
         }
     }
 
-    /// Returns the pause after `times` consecutive looks at which other sessions held all due
+    /// Returns the pause after `times` consecutive probes at which other sessions held all due
     /// messages.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
 
-    /// Returns how long to sleep after a look if no notification arrives. The oldest visible
+    /// Returns how long to sleep after a probe if no notification arrives. The oldest visible
     /// message is due in `due_in` seconds.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;

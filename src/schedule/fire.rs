@@ -113,8 +113,8 @@ impl Db {
         transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
     }
 
-    /// Returns the time until the next schedule is due, among those that become due at or after
-    /// `since`.
+    /// Returns the time until the next schedule is due. Considers only schedules that become due at
+    /// or after `since`.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<DueIn> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Class::Main, &sql, &[&since]).await?;

@@ -174,7 +174,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Adds a seat for each shard that has joined, and removes the seats of shards that have left.
+    /// Adds a seat (a consumer) for each shard that has joined, and removes the seats of shards
+    /// that have left.
     pub(super) fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.members.borrow_and_update().clone();

@@ -32,10 +32,10 @@ impl<T: Payload> Queue<T> {
     /// message's id once it is committed on that shard. Concurrent calls share rows and commits on
     /// each shard.
     ///
-    /// A shard that is down is skipped. If a server could not be reached or refused, it is certain
-    /// that it stored nothing, and the message goes to another shard. No call waits for a server
-    /// that is known to be down; a separate task tries that server every second. If all servers are
-    /// down, the call waits for at most half a minute.
+    /// A shard that is down is skipped. If a server could not be reached, or refused the message,
+    /// it is certain that it stored nothing, and the message goes to another shard. No call waits
+    /// for a server that is known to be down; a separate task tries that server every second. If
+    /// all servers are down, the call waits for at most half a minute.
     ///
     /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that the
     /// key is unique across all shards. While that shard is down, the message goes to another one,

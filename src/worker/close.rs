@@ -38,8 +38,8 @@ impl<T: Payload> Station<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
     }
 
-    /// Settles finished messages until none are left. If settling fails for good, still waits for
-    /// the running handlers.
+    /// Settles finished messages until none are left. If a permanent error prevents that, still
+    /// waits for the running handlers.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {

@@ -21,9 +21,9 @@ use crate::{
 
 /// Workers of several queues, with any payload types, that share a number of handlers by weight.
 ///
-/// Each queue has one handler to itself. The other handlers, as they become free, go by weight to
-/// the queues that have work. An empty queue leaves its share to the others. A running handler is
-/// never interrupted.
+/// Each queue has one handler to itself. All other handlers, as they become free, go by weight to
+/// the queues that have work. An empty queue leaves its share to the other queues. A running
+/// handler is never interrupted.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Worker, Workers};

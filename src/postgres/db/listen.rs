@@ -265,8 +265,8 @@ async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_
     client.batch_execute(&again).await
 }
 
-/// Announces and listens on new channels, and stops listening on others. Returns the transactions
-/// that may not have seen the announcement, or `None` if the connection broke.
+/// Announces and listens on new channels, and stops listening on the channels `left`. Returns the
+/// transactions that may not have seen the announcement, or `None` if the connection broke.
 async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
     let unaware = match fresh {
         [] => Vec::new(),

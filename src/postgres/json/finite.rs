@@ -1,4 +1,5 @@
-//! Checks that all numbers in a value are finite, because `serde_json` writes `null` for others.
+//! Checks that all numbers in a value are finite, because `serde_json` writes `null` for other
+//! numbers.
 
 use std::fmt;
 

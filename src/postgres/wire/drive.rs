@@ -19,7 +19,7 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The size by which the read buffer grows when less than a sixteenth of it is free.
+/// The size by which the read buffer grows when less than a sixteenth of this size is free.
 const READ: usize = 64 << 10;
 /// The size of the server's own send buffer.
 const SENT: usize = 8 << 10;

@@ -132,6 +132,7 @@ impl Db {
     /// on it. Does nothing if there is no schema. Up to twenty queues are removed in one
     /// transaction, all or nothing. If there are more, each transaction removes twenty, because the
     /// server has no room for more locks. If such a call fails halfway, call this method again.
+    ///
     /// # Errors
     /// The role does not own the schema. Or there are more than twenty queues, and one of them is
     /// in use for ten seconds.

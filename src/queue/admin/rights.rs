@@ -5,7 +5,7 @@ use crate::{
     postgres::db::{Class, Db},
 };
 
-/// A role's part in a queue. Each part comes with the minimum rights that it needs.
+/// The part that a role plays in a queue. Each part has the minimum rights that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Enqueues messages. Cannot read payloads.

@@ -1,5 +1,5 @@
-//! Wakes listening consumers: those of this process at once, and those of other processes with one
-//! notification for many commits.
+//! Wakes listening consumers. Consumers of this process wake at once; one notification wakes
+//! consumers of other processes for many commits.
 
 use std::{
     collections::BTreeSet,
@@ -82,9 +82,9 @@ impl Db {
         cached.0.get_or_init(new).clone()
     }
 
-    /// Wakes listening consumers: those of this process at once, and those of other processes by a
-    /// notification that is sent after the commit, outside the transaction. Calls that arrive while
-    /// a notification is being sent share the next one.
+    /// Wakes listening consumers. Consumers of this process wake at once. A notification, sent
+    /// after the commit and outside the transaction, wakes consumers of other processes. Calls that
+    /// arrive while a notification is being sent share the next one.
     pub(crate) fn wake(&self, channel: &str) {
         self.listener().ring(channel);
         let add = |waiting: &mut Channels| {

@@ -16,7 +16,7 @@ use crate::{
     queue::floor::{Floor, Look},
 };
 
-/// The floors of one queue in one process, by lane. The first floor's timers decide when to look,
+/// The floors of one queue in one process, by lane. The first floor's timers decide when to probe,
 /// to sweep and to store.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Floor>);
@@ -64,7 +64,7 @@ impl Lanes {
         }
     }
 
-    /// Returns true if a look is due. The caller must then look.
+    /// Returns true if a probe is due. The caller must then probe.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_look(now))
     }
@@ -80,8 +80,8 @@ impl Lanes {
         (lowest > Time::EARLIEST && self.0.first_mut()?.claim_keep(now)).then_some(lowest)
     }
 
-    /// Updates the floors after a look. `looks` has one entry per lane; `cost` is the time that the
-    /// look took on the server.
+    /// Updates the floors after a probe. `looks` has one entry per lane; `cost` is the time that
+    /// the probe took on the server.
     pub fn saw(&mut self, looks: &[Look], now: Instant, cost: Duration) {
         #[cfg(trunkline_mutant)]
         let urgent: Vec<Look> = looks.iter().map(|_| looks[looks.len() - 1]).collect();

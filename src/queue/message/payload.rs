@@ -185,6 +185,7 @@ impl PayloadColumn {
     /// Passes each message of a received batch to `each`: its id, its element, and its payload, or
     /// the reason why it is not a `T`. Payloads are decoded directly from the wire buffer. If the
     /// whole batch is unreadable, returns the reason.
+    ///
     /// # Errors
     /// The elements have a different type from that of the column when the queue was opened.
     pub fn decode<T: Payload>(

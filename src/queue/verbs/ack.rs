@@ -33,8 +33,8 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), if any lease is lost.
-    /// [`Error::lost_ids`](crate::Error::lost_ids) returns the ids of those messages; the others
-    /// are acknowledged.
+    /// [`Error::lost_ids`](crate::Error::lost_ids) returns the ids of those messages; all other
+    /// messages are acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await.map(drop)
     }

@@ -87,8 +87,8 @@ pub struct Found<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Finds one message by its id, without changing it. Returns `None` if there is no such message
-    /// any longer. The cost does not depend on the number of messages in the queue.
+    /// Finds one message by its id, without changing it. Returns `None` if the message does not
+    /// exist or no longer exists. The cost does not depend on the number of messages in the queue.
     ///
     /// # Errors
     /// The payload is not a `T`; with [`Readable`](crate::Readable) there is no such error.

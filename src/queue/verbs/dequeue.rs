@@ -52,8 +52,8 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                // The caller receives the earlier pages. A worker of a queue with keys needs the
-                // error instead, because it may hold more messages than it knows of.
+                // The caller receives the earlier pages. In a queue with keys, the worker needs the
+                // error instead, because messages may be leased that it has not received.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
                     break;
                 }

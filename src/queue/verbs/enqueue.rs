@@ -145,7 +145,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Sorts the messages by lane and by column values, so that equal ones share rows.
+    /// Sorts the messages by lane and by column values, so that equal messages share rows.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],

@@ -34,7 +34,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Decodes the messages of a statement that this consumer shared with others.
+    /// Decodes this consumer's messages from a statement that served several consumers.
     pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
         let count = batches.size;
         Ok(self.readable(self.shared.open(vec![batches], count)?))

@@ -1,5 +1,5 @@
 //! Isolates messages whose lease expired. Such a message may have crashed its worker, and may do so
-//! again, so it starts when nothing else is running, and nothing starts beside it.
+//! again. So it starts when nothing else is running, and nothing else starts while it is isolated.
 //!
 //! A message that has been running for a second is treated like any other. So the isolated message
 //! waits at most a second for the running ones, and delays later ones by at most a second.

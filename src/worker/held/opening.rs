@@ -1,4 +1,4 @@
-//! Starts messages when the buckets of their keys allow it, and gives late ones back: see
+//! Starts messages when the buckets of their keys allow it, and gives late messages back: see
 //! `bucket.rs`.
 
 use std::time::Instant;

@@ -23,7 +23,7 @@ use super::bucket::Bucket;
 use crate::queue::message::Lease;
 
 const BEHIND: usize = 64;
-/// The minimum number of messages to lease at once, even if few of the last ones could be kept.
+/// The minimum number of messages to lease at once, even if few of the last messages could be kept.
 const LEAST: usize = 64;
 /// The minimum and the maximum rest of a key without a rate. A key with enough messages in this
 /// worker rests while half of them run.
@@ -40,7 +40,7 @@ pub(super) enum Arrival<T> {
 pub(super) struct Order<T> {
     per_key: usize,
     lease: Duration,
-    /// The maximum number of messages per key that wait behind running ones.
+    /// The maximum number of messages per key that wait behind running messages of the key.
     behind: usize,
     keys: HashMap<Arc<str>, Key<T>>,
     /// The leases of messages to give back.
@@ -252,8 +252,7 @@ impl<T> Order<T> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
 
-    /// Gives back all messages that wait behind others of their keys. Returns the rows of these
-    /// messages.
+    /// Gives back all messages that wait behind others of their keys. Returns their rows.
     pub fn close(&mut self) -> Vec<usize> {
         self.back_where(|key| !key.behind.is_empty())
     }

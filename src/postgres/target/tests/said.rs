@@ -37,7 +37,7 @@ impl Home {
         self.0.join(name).display().to_string()
     }
 
-    /// Parses a string with these variables and no others.
+    /// Parses a string in an environment of only these variables.
     fn read(&self, text: &str, variables: &[(&str, &str)]) -> Result<Target, String> {
         let home = self.0.display().to_string();
         let value =

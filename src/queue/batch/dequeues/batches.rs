@@ -1,4 +1,4 @@
-//! Dequeued rows on their way to a caller.
+//! Dequeued rows that are being passed to a caller.
 
 use std::{fmt, sync::Arc};
 
@@ -21,7 +21,8 @@ pub(crate) trait PutBack: Send + Sync {
     fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode);
 }
 
-/// Rows on their way to a caller. Rows that are still here when this is dropped are put back.
+/// Rows that are being passed to a caller. Rows that are left when this value is dropped are put
+/// back.
 pub(crate) struct Batches {
     pub rows: Vec<Row>,
     /// The number of messages in these rows.
