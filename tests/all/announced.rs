@@ -123,7 +123,7 @@ async fn session_that_listens_in_sql_hears_its_own_commits_and_others_until_it_e
     assert!(error.as_db_error().is_some_and(|error| error.message() == "there is no queue 'other'"), "{error:?}");
 }
 
-/// Starts a consumer, and returns what it takes.
+/// Starts a consumer, and returns a channel with the payloads of the messages that it takes.
 async fn consumes(db: &Db) -> mpsc::UnboundedReceiver<i64> {
     let (send, received) = mpsc::unbounded_channel();
     let mut consumer = db.queue::<i64>("q").await.expect("opened").consumer(Wait::Notify);

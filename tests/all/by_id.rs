@@ -27,7 +27,7 @@ async fn found(queue: &Queue<i64>, id: i64) -> Found<i64> {
     found
 }
 
-/// Returns everything about every waiting message, except the named ones.
+/// Returns all data of every waiting message, except the messages with these ids.
 async fn all_but(sql: &Client, ids: &[i64]) -> Vec<String> {
     let all = "select (m.*)::text from trunkline.messages_q m where not m.id = any ($1) order by m.id";
     let rows = sql.query(all, &[&ids]).await.expect("read");
@@ -242,7 +242,7 @@ async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
     let ids = enqueued(&queue, 3).await;
     let moved = "select array_agg(id) from trunkline.reschedule('q', $1, now() + '1 hour') id";
     assert_eq!(sql.query_one(moved, &[&&ids[1..2]]).await.expect("moved").get::<_, Vec<i64>>(0), ids[1..2]);
-    // A message that is already due keeps its place.
+    // A message that is already due keeps its position in the order.
     assert_eq!(queue.reschedule(&ids[..1], NOW).await.expect("moved"), ids[..1]);
     let taken = queue.take(9).await.expect("taken");
     assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), [ids[0], ids[2]]);

@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Two steps: the first is longer than the maximum lease or retry, the second is shorter.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
-/// A private server whose clock the test can move.
+/// A private server whose clock the test can set.
 struct Clock {
     sql: Client,
     db: Db,

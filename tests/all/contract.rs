@@ -115,7 +115,8 @@ async fn keep_contract(
     assert_eq!(queue.lease(n).await.expect("asked"), []);
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
-    // First in, first out; exactly `n` messages; splits keep ids and order.
+    // Messages arrive first in, first out, in batches of exactly `n`. Splits keep their ids and
+    // their order.
     let payloads: Vec<i64> = (0..20).collect();
     let ids = enqueue(&queue, coalesced, &payloads, &mut other).await;
     let lines: Vec<(i64, i64)> =

@@ -1,4 +1,4 @@
-//! Many concurrent callers: nothing is lost, and nothing is delivered twice.
+//! Tests many concurrent callers: nothing is lost, and nothing is delivered twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

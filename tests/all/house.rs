@@ -1,4 +1,4 @@
-//! Rules of the source tree that readers rely on.
+//! Tests rules of the source tree that readers rely on.
 
 mod api;
 mod driver;

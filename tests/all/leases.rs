@@ -292,8 +292,8 @@ async fn impossible_id_fails_no_other_caller() {
     assert!(ends.iter().all(Result::is_ok), "{ends:?}");
 }
 
-/// The server refuses one call, here because of a user's trigger. The other calls in its statement
-/// still succeed.
+/// The server refuses one call because of a user's trigger. The other calls in its statement still
+/// succeed.
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_call_fails_alone_in_a_shared_statement() {
     let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;

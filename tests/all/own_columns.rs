@@ -5,7 +5,7 @@ use trunkline::{Json, Settings};
 
 use crate::fixture::{Place, connect, dropped_under_way, enqueued, eventually, place, superuser};
 
-/// Columns of types whose texts depend on settings, or that JSON cannot distinguish.
+/// Columns with types that JSON cannot distinguish, or whose texts depend on settings.
 const COLUMNS: &str = "add tenant text default 'nobody', add tags text[], add at timestamptz, add day date, add span interval,
     add ratio float8, add doc jsonb, add price numeric(8, 2), add code varchar(4), add \"odd, 'name'\" bit(3), add nothing int default 7,
     add slug slug default 's', add mood mood, add part part";
@@ -17,7 +17,7 @@ const VALUES: &str = "tenant = 'acme', tags = '[2:3]={a,\"b c\"}', at = '2026-03
 /// Settings that change how a session prints values.
 const ODD: &str = "set datestyle = 'German'; set intervalstyle = 'sql_standard'; set extra_float_digits = -15; set timezone = 'Asia/Tokyo'";
 
-/// Returns the values of every row, in full.
+/// Returns all values of every row.
 async fn values(sql: &Client) -> Vec<String> {
     let values = "select row(tenant, tags, at, day, span, ratio, doc, price, code, \"odd, 'name'\", nothing, slug, mood, part)::text
                   from trunkline.queue_q order by id";
@@ -134,7 +134,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
         old.batch_execute(archive).await.expect("archived");
         old.batch_execute(bury).await.expect("buried");
     };
-    // Counts the ended messages with such columns, and those without.
+    // Counts the ended messages that have such columns, and the ended messages that do not.
     let kept = async || {
         let of = |condition: &str| {
             format!(
@@ -197,7 +197,7 @@ async fn unfitting_value_is_named_and_can_be_corrected() {
     assert_eq!(back, 2, "the value that fits, and the column's default");
 }
 
-/// The plans are the same as without the feature.
+/// The plans are the same as for a queue that has never had such columns.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_without_such_columns_pays_nothing() {
     let Place { url, queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

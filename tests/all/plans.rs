@@ -174,7 +174,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
     for (name, call, way) in calls(sql).await {
         if is_limited && name.contains("send_") {
-            continue; // a queue with limits does not hand messages over
+            continue; // a queue with limits has no direct delivery
         }
         let caches = ["force_custom_plan", "force_generic_plan"];
         // Calls that read everything are slow, so one cache mode is enough for them.

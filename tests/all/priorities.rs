@@ -117,7 +117,8 @@ async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
     queue.ack(&leased[4..9]).await.expect("held");
     assert_eq!(queue.replay(&[leased[3].id]).await.expect("replayed"), 1);
     assert_eq!(lane(&sql, 3).await, 2);
-    // The message's last lease expires. The next lease call buries it, and a replay brings it back.
+    // The message's last lease expires. The next lease call buries the message, and a replay
+    // returns it to the queue.
     run_out(&sql).await;
     let again = queue.lease(1).await.expect("leased").remove(0);
     sql.batch_execute("update trunkline.queue_q set attempt = 2, released = 0 where attempt = 1").await.expect("spent");

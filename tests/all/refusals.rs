@@ -173,7 +173,7 @@ async fn trigger_naming_a_table_without_its_schema_is_explained() {
     assert!(error.to_string().contains("names seen without its schema"), "{error}");
     connect(&url).await.batch_execute("alter function public.note() set search_path = public").await.expect("altered");
     assert_eq!(queue.lease(1).await.expect("leased").len(), 1);
-    // A missing queue is still reported as such.
+    // A missing queue is still reported as a missing queue.
     sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
     assert!(queue.lease(1).await.expect_err("gone").is_no_queue());
     assert!(queue.enqueue(1).await.expect_err("gone").is_no_queue());

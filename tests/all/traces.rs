@@ -53,7 +53,7 @@ async fn every_enqueue_within_a_scope_continues_its_trace() {
     assert_eq!(spans.len(), 9, "a span for each call");
     assert_eq!(got[2].metadata.get("tenant"), Some("acme"));
 
-    // If metadata already names a trace, it is kept unchanged, even if it is malformed.
+    // If metadata already names a trace, the metadata is kept unchanged, even if it is malformed.
     let own = Metadata::new().with("traceparent", "mine");
     context().scope(queue.enqueue(Draft::new(1).metadata(own.clone()))).await.expect("enqueued");
     queue.enqueue(2).await.expect("enqueued");

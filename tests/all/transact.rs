@@ -24,8 +24,8 @@ static ALL: Statement<(), Vec<(i64,)>> = Statement::new("select n::int8 from t o
 static ADD: Statement<(i64,), u64> = Statement::new("update t set n = n + 10 where n % 10 = $1::int8");
 static CONFLICT: Nothing = Statement::new("do $$ begin raise exception using errcode = '40001'; end $$");
 
-/// A trigger that acts during the commit: it reports a conflict for 1 and 2, and ends the
-/// connection for 100.
+/// A trigger that acts at the commit: it reports a conflict for 1 and 2, and ends the connection
+/// for 100.
 const AT_COMMIT: [&str; 2] = [
     "create function at_commit() returns trigger language plpgsql as $$ begin
         if new.n < 3 then raise exception using errcode = '40001'; end if;

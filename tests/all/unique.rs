@@ -30,7 +30,7 @@ pub async fn held(sql: &Client) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Makes all keys older by `seconds`. Messages are unchanged.
+/// Makes all keys older by `seconds`, without a change to the messages.
 pub async fn older(sql: &Client, seconds: f64) {
     let moved = "update trunkline.unique_q set until = until - $1 * interval '1 second' where until is not null";
     sql.execute(moved, &[&seconds]).await.expect("moved");

@@ -127,7 +127,8 @@ static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// Runs groups with failing statements, rows by columns, copies, and a user's types.
+/// Runs groups with failing statements, inserts rows by columns, copies rows, and uses users'
+/// types.
 pub async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");

@@ -194,7 +194,7 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
 /// Sets the rounds and the seconds so that everything fits into five hours.
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
-        "throughput" if plan.told.messages > 0 => (1, plan.told.seconds), // a limit
+        "throughput" if plan.told.messages > 0 => (1, plan.told.seconds), // the time is only a limit
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
         "throughput" | "grid" => (2, 1.25),
         "latency" => (2, 2.75),

@@ -218,7 +218,7 @@ pub struct Round {
     pub stolen: f64,
     /// A description of the disturbance of the round, if there was one.
     pub disturbed: Option<String>,
-    /// Samples over time, if the suite is about changes over time.
+    /// Samples over time, if the suite measures changes over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Sample>,
 }

@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// Plans one kind of call, by callers that wait for their answers.
+/// Plans a row with one kind of call, whose callers wait for their answers.
 fn step(suite: &'static str, case: impl Into<String>, contender: &str, choice: &Choice) -> Plan {
     let case = case.into();
     let mut plan = plan(suite, case.clone(), named(contender), &case, choice);

@@ -1,4 +1,4 @@
-//! Many sessions change messages in the same rows at the same time.
+//! Tests many sessions that change messages in the same rows at the same time.
 
 use std::{collections::BTreeSet, time::Duration};
 

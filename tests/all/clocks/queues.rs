@@ -1,5 +1,5 @@
-//! Queues of each kind, with consumers that keep running, stop, or vanish while the clock
-//! is changed.
+//! Tests queues of each kind. Their consumers keep running, stop, or vanish while the clock is
+//! changed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Schedules whose next tick was computed while the clock was ahead.
+//! Tests schedules whose next tick was computed while the clock was ahead.
 
 use std::time::{Duration, SystemTime};
 

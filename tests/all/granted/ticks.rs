@@ -1,4 +1,4 @@
-//! Roles that may make the ticks of schedules.
+//! Tests the roles that may make the ticks of schedules.
 
 use std::convert::Infallible;
 

@@ -1,5 +1,5 @@
-//! Unique keys with minimal rights: a producer claims them, a consumer frees them, and a role with
-//! both rights replaces waiting messages.
+//! Tests unique keys with minimal rights: a producer claims keys, and a consumer frees them. A role
+//! with both rights replaces waiting messages.
 
 use trunkline::{Db, Draft, Enqueued, Settings, Unique};
 

@@ -1,5 +1,5 @@
-//! Rules for imports between files. `src/` has six layers, the modules of the queue are also
-//! ordered, and no two files of a crate import each other.
+//! Tests the rules for imports between files. `src/` has six layers, the modules of the queue are
+//! also ordered, and no two files of a crate import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

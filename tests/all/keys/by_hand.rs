@@ -1,4 +1,4 @@
-//! Rows that a producer inserts manually into a queue with keys.
+//! Tests rows that a producer inserts manually into a queue with keys.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Settings, Worker};

@@ -11,7 +11,7 @@ pub enum Way {
     Either(&'static [&'static str]),
     /// The statement reads no rows.
     NoRows,
-    /// The statement may read everything, for this reason.
+    /// The statement may read everything, for the given reason.
     All(&'static str),
 }
 use Way::{All, Along, Either, NoRows};

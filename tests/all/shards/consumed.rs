@@ -1,5 +1,5 @@
-//! Messages on several shards are consumed from all of them, with every guarantee and in every way
-//! to wait.
+//! Tests consumers of a queue on several shards, which receive messages from all shards, with every
+//! guarantee and in every way to wait.
 
 use std::{
     collections::BTreeSet,

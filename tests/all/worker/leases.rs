@@ -45,7 +45,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_lease_notifies_its_handler_and_discards_the_answer() {
-    let lease = Duration::from_secs(5); // longer than this test needs to revoke the leases
+    let lease = Duration::from_secs(5); // the test needs less time to revoke the leases
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
     let (told, mut tells) = mpsc::unbounded_channel();

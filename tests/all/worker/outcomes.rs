@@ -63,7 +63,7 @@ async fn failed_messages_alone_are_retried_with_their_error_chains() {
             _ => Ok(()),
         }
     });
-    // The worker polls, because the test changes times without a notification.
+    // The worker polls, because the test changes times without notifications.
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)).wait(Wait::poll()));
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";

@@ -145,7 +145,8 @@ impl Holder {
         !self.known.behind.is_empty()
     }
 
-    /// Returns true if the worker has no message, and no statement that ends leases is in progress.
+    /// Returns true if the worker has no message, and no statement of the worker that ends leases
+    /// is in progress.
     pub fn is_idle(&self) -> bool {
         self.known == Known::default() && self.ready.is_empty() && self.running.is_empty() && self.sent.is_empty()
     }

@@ -37,7 +37,7 @@ pub(crate) fn payload(at: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at}"), bytes)
 }
 
-/// Returns an object like [`payload`] does, with its key and its number among the messages of that
+/// Returns the same object as [`payload`], with its key and its number among the messages of that
 /// key.
 pub(crate) fn keyed(at: u64, key: usize, nr: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at},\"key\":{key},\"nr\":{nr}"), bytes)

@@ -129,7 +129,8 @@ async fn look(url: String, floor: std::sync::Weak<Floor>) -> Result<(), Failure>
     Ok(())
 }
 
-/// Converts leases to ranges of adjacent messages under one attempt, as the statements take them.
+/// Converts leases to ranges of adjacent messages with the same attempt, which the statements
+/// expect.
 fn ranges(mut read: Vec<(i64, i32)>) -> (Vec<i64>, Vec<i32>, Vec<i32>) {
     read.sort_unstable();
     let (mut ids, mut sizes, mut attempts) = (Vec::<i64>::new(), Vec::<i32>::new(), Vec::<i32>::new());

@@ -25,7 +25,7 @@ pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
 
 /// Returns true for Trunkline's own layers and ways; all other contenders are peers.
 pub fn is_ours(contender: &str) -> bool {
-    // Old results may contain ways of ours that the table no longer has.
+    // Old results may contain ways of driving Postgres that the table no longer has.
     CONTENDERS.iter().any(|known| known.name == contender && known.is_own()) || contender.starts_with("trunkline")
 }
 

@@ -1,4 +1,4 @@
-//! Plans rows at full speed.
+//! Plans rows that run at full speed.
 
 use super::{LAYERS, Plan, WORKERS, named, plan, racers, step};
 use crate::{Choice, DRAINED};

@@ -223,7 +223,7 @@ impl Connection {
         let lengths: Vec<c_int> = params.iter().copied().map(length).collect();
         let formats = vec![BINARY; params.len()];
         // SAFETY: the connection is not freed yet. There are `count` values, lengths and formats,
-        // and each value is as long as its length says.
+        // and each length is the length of its value.
         let sent = unsafe {
             (self.library.send)(
                 self.raw.as_ptr(),

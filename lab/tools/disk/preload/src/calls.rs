@@ -100,7 +100,7 @@ impl Page {
         Duration::from_micros(self.word(FSYNC))
     }
 
-    /// Reads the folder below which the disk is full into `room`, and returns it.
+    /// Copies the path below which the disk is full into `room`, and returns it.
     fn full_below<'a>(&self, room: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
         let length = self.word(LENGTH);
         for (at, eight) in room.chunks_exact_mut(8).enumerate() {
