@@ -162,7 +162,7 @@ pub(crate) struct Shared {
     message_bytes: AtomicUsize,
 }
 
-/// The messages of one dequeue should take at most this fraction of `max_answer`.
+/// The messages of one dequeue should take at most `max_answer` divided by this number.
 const OF_ANSWER: usize = 4;
 
 impl Shared {

@@ -199,7 +199,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Notifies handlers whose leases are lost, long before the next renewal would find out.
+    /// Notifies handlers whose leases are lost, long before the next renewal would detect the loss.
     pub async fn check(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;

@@ -37,7 +37,7 @@ impl BinaryCopyInWriter {
     /// A value does not fit its type, or the connection broke.
     ///
     /// # Panics
-    /// If the number of values is not the number of types.
+    /// If there are more or fewer values than types.
     pub async fn write(self: Pin<&mut Self>, values: &[&(dyn ToSql + Sync)]) -> Result<(), Error> {
         self.write_raw(values.iter().copied()).await
     }
@@ -48,7 +48,7 @@ impl BinaryCopyInWriter {
     /// The errors of [`BinaryCopyInWriter::write`].
     ///
     /// # Panics
-    /// If the number of values is not the number of types.
+    /// If there are more or fewer values than types.
     pub async fn write_raw<P, I>(self: Pin<&mut Self>, values: I) -> Result<(), Error>
     where
         P: BorrowToSql,

@@ -137,7 +137,7 @@ impl<'a> Values<'a> {
         &self.columns.columns
     }
 
-    /// Returns the whole row, undecoded, and skips its remaining columns.
+    /// Returns the row undecoded. No column may have been read before.
     pub(crate) fn keep(&mut self) -> Row {
         self.at = self.columns.columns.len();
         Row { columns: self.columns.clone(), values: Bytes::copy_from_slice(std::mem::take(&mut self.rest)) }

@@ -1,5 +1,5 @@
-//! Wakes listening consumers. Consumers of this process wake at once; one notification wakes
-//! consumers of other processes for many commits.
+//! Wakes listening consumers. Consumers of this process wake at once. Consumers of other processes
+//! wake by a notification, which is sent once for many commits.
 
 use std::{
     collections::BTreeSet,
@@ -75,7 +75,8 @@ impl Drop for Unsent<'_> {
 struct Notification(OnceLock<Arc<Sql>>);
 
 impl Db {
-    /// Returns the statement that notifies sessions listed as listening.
+    /// Returns the statement that notifies the sessions that have announced themselves on a
+    /// channel.
     fn notification(&self) -> Arc<Sql> {
         let cached = self.attached::<Notification>();
         let new = || self.statement("notify", include_str!("../../../sql/statements/notify.sql")).into();

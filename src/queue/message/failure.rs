@@ -7,7 +7,7 @@ use crate::{
     queue::message::reason::reason_of,
 };
 
-/// The reason why a handler failed, and the decision when to try its message again.
+/// The reason why a handler failed, and the decision whether and when its message is tried again.
 ///
 /// `?` turns every error into a failure, whose reason consists of the error's text and the texts of
 /// its sources. The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and

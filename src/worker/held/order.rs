@@ -45,7 +45,8 @@ pub(super) struct Order<T> {
     keys: HashMap<Arc<str>, Key<T>>,
     /// The leases of messages to give back.
     back: Vec<Lease>,
-    /// Leases that the server has not ended yet. Their keys are barred until it has.
+    /// Leases that the server has not ended yet. Their keys are barred until the server has ended
+    /// them.
     ending: HashMap<Lease, Arc<str>>,
     /// Keys that have enough messages in this worker, each with its time of rest.
     full: HashMap<Arc<str>, Duration>,

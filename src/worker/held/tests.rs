@@ -194,7 +194,7 @@ fn isolated_message_and_others_wait_a_second_for_each_other() {
     assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
 }
 
-/// If it were given back, it would be leased again together with many others.
+/// An isolated message that is given back would be leased again together with many others.
 #[test]
 fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
@@ -215,7 +215,7 @@ fn isolated_message_is_not_given_back_while_it_waits() {
     assert!(held.room(9, 1) > 0);
 }
 
-/// A message to isolate does not delay any other message before its own turn.
+/// While an isolated message waits behind others of its key, it delays no other message.
 #[test]
 fn isolated_message_behind_others_of_its_key_delays_no_other() {
     let now = Instant::now();
