@@ -36,7 +36,7 @@ pub trait FromRow: Sized {
 /// The result of a statement, where `T` is [`FromRow`]: one row (`T`), at most one row
 /// (`Option<T>`), all rows (`Vec<T>`), the number of affected rows (`u64`), or nothing (`()`).
 pub trait Rows: Sized {
-    /// The maximum number of rows of a reply, if it is known. If a large reply has more rows, it is
+    /// The maximum number of rows of a reply, if it is known. A large reply with more rows is
     /// dropped, and the result is an error.
     const MOST: Option<usize> = None;
 

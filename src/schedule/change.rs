@@ -19,7 +19,8 @@ impl Db {
         self.change_schedule(sql, name).await.map(drop)
     }
 
-    /// Resumes a schedule from its next tick on. Ticks that were due during the pause are skipped.
+    /// Resumes a schedule, beginning with its next tick. Ticks that were due during the pause are
+    /// skipped.
     ///
     /// # Errors
     /// There is no schedule of that name.

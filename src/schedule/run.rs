@@ -47,9 +47,9 @@ struct Ticking {
 }
 
 impl Db {
-    /// Runs all schedules until `shutdown` is ready: at each tick, it enqueues the schedule's
-    /// message. Use it in a process without other work; a worker runs schedules in addition to its
-    /// work. Any number of processes can run it, because each tick enqueues once.
+    /// Runs all schedules until `shutdown` is ready: enqueues the message of each schedule at its
+    /// ticks. Use this method in a process without other work; a worker runs schedules in addition
+    /// to its work. Any number of processes can run schedules, because each tick enqueues once.
     ///
     /// While the database is unreachable, the call waits for it.
     ///

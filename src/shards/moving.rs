@@ -51,8 +51,8 @@ type Destination = (Arc<Shard>, Vec<Description>);
 
 impl Set {
     /// Moves messages that an earlier drain has taken out to their targets. No other shard may
-    /// receive them, because the target may already have them. If the target is down, they wait for
-    /// it.
+    /// receive them, because the target may already have them. While a target is down, its messages
+    /// wait.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;

@@ -126,7 +126,7 @@ impl Listener {
         }
     }
 
-    /// Makes the connection prove that it is alive. If it fails, it is replaced.
+    /// Makes the connection prove that it is alive. A connection that fails this test is replaced.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
