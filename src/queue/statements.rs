@@ -59,9 +59,9 @@ const ROWS_OF_LANES: usize = 32;
 /// The inserts of a queue for 1, 2, 3 … rows, chosen when the queue is opened.
 #[derive(Debug)]
 pub(crate) enum Inserts {
-    /// For queues without priorities and keys: one list for rows without metadata, one for rows
-    /// with it.
+    /// The inserts of a queue without priorities and keys.
     Plain {
+        /// Inserts of rows without metadata.
         bare: Vec<Sql>,
         with_metadata: Vec<Sql>,
     },
