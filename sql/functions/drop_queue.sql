@@ -21,7 +21,8 @@ begin
     from pg_class c
     where c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue]) and c.relkind = 'r'
       and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
-    -- Other calls lock these tables in different orders. So each try gives up before the server would look for a deadlock.
+    -- While this call waits for the lock, later calls queue behind it, and other calls lock these tables in different orders.
+    -- So each try gives up soon, before the server would look for a deadlock.
     perform set_config('lock_timeout', '500ms', true);
     for try in 1 .. 20 loop
         begin
@@ -29,7 +30,6 @@ begin
             execute format('lock table %s in access exclusive mode', tables);
             exit;
         exception when lock_not_available or deadlock_detected then
-            -- A session that waits for this lock makes all later ones wait.
             if try = 20 then
                 raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
                     hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';

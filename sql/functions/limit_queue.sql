@@ -12,7 +12,7 @@ create or replace function trunkline.limit_queue(
 -- dequeued per second; more than zero (0.1 is one in ten seconds). burst: how many messages may be dequeued at once
 -- after a rest; at least 1. The default is the number of messages per second. key_per_second, key_burst: the same for
 -- each key of a queue with keys, but they limit how often handlers start. Workers enforce this rate without waiting for
--- each other, and partitions cannot be leased in SQL. The rate applies to messages that are leased from the commit on.
+-- each other. So partitions of such a queue cannot be leased in SQL. The rate applies to messages that are leased from the commit on.
 --
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);

@@ -203,7 +203,8 @@ pub async fn connect_to_private(url: &str) -> Result<Db> {
     Ok(Db::connect_with(url, ours).await?)
 }
 
-/// Returns the database that libpq's variables name, if they name one, without a password.
+/// Describes the database that libpq's variables name, as `NAME=value` pairs without passwords.
+/// Returns `None` if they name no server or database.
 fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let said = |name: &'static str| Some((name, variable(name).filter(|value| !value.is_empty())?));
     ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGDATABASE"].into_iter().find_map(said)?;

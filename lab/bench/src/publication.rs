@@ -174,9 +174,9 @@ fn plans(asked: &Publication) -> Vec<Plan> {
     plans
 }
 
-/// Returns our own rows, planned for another version of PostgreSQL. Callers in separate processes
-/// take too long for this, because each turn starts many processes. The library's own cost, and the
-/// cost of a commit without the disk, are measured on one version only.
+/// Returns our own rows, planned for another version of PostgreSQL. Omits rows with one process per
+/// caller, because each turn starts many processes. Also omits the rows for the library's own cost
+/// and for a commit without the disk, which are measured on one version only.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let is_short = |plan: &Plan| {
         let of_one_version =

@@ -50,7 +50,8 @@ impl Incoming {
         Some((self.read(came), unread))
     }
 
-    /// Waits for the whole reply, together with other callers. Returns the reply once.
+    /// Waits for the whole reply. Several callers can wait, each with its own `place`. Only the
+    /// first call after the end returns the reply.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))

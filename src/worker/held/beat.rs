@@ -13,7 +13,8 @@ pub(in crate::worker) struct Beat {
     pub renew: Vec<Lease>,
     /// The guard of the renewal, dropped after these leases are renewed.
     pub renewal: Option<Renewal>,
-    /// True if a message can be settled, or there is room for more messages.
+    /// True if there are messages to settle, an isolated message may start, or an isolated message
+    /// has run long enough for others to start beside it.
     pub changed: bool,
 }
 

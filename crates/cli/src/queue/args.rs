@@ -38,8 +38,8 @@ pub struct Create {
     /// The number of priorities, 1 to 10, numbered from 0, the lowest; cannot be changed later
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
     pub priorities: u32,
-    /// The worth of one level of priority: a message counts as older by this time for each level.
-    /// 36500d makes priorities strict: the highest goes first
+    /// The time by which each level of priority makes a message count as older. 36500d makes
+    /// priorities strict: the highest goes first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
     pub aging: Duration,
     /// Let messages have unique keys; cannot be changed later

@@ -132,8 +132,8 @@ class Drafted(Generic[T]):
         return self._with(unique=key, within=seconds_or_none(ttl), replaces=replaces)
 
     def metadata(self: D, metadata: Mapping[str, str]) -> D:
-        """Adds metadata, names and values beside the payload, to the draft's metadata; at most 16
-        KiB."""
+        """Adds names and values to the draft's metadata, which is stored with the payload. All
+        metadata of a message has at most 16 KiB."""
         return self._with(metadata={**self.options.metadata, **metadata})
 
     def columns(self: D, columns: Mapping[str, str]) -> D:
