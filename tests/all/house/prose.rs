@@ -145,3 +145,15 @@ fn doc_comments_begin_with_a_verb_or_a_noun() {
         found
     });
 }
+
+#[test]
+fn words_are_found_as_words() {
+    assert!(
+        has("// Whoever asks", "whoever") && has("at most so many.", "so many") && has("again, for ever", "for ever")
+    );
+    assert!(
+        !has("fastest, latest", "lest")
+            && !has("so many that it fails", "so many")
+            && !has("so long as it runs", "so long")
+    );
+}

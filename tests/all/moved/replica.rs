@@ -8,7 +8,7 @@ use std::{
 
 use trunkline::{Changes, Db, Draft, Lease, Limits, Message, Schedule, Settings, Unique, Worker};
 
-use super::{server::Server, tools::Tools};
+use super::{compacted, server::Server, tools::Tools};
 use crate::fixture::{connect, eventually};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -29,9 +29,9 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.migrate().await.expect("migrated");
     let sql = connect(&here.url()).await;
 
-    // Creates three things. In the first queue the number of lanes has grown, and a key's first
-    // message waits for its retry. The second queue has a claimed unique key. The third part is a
-    // limit, a pause and a schedule.
+    // Creates a queue whose number of partitions has grown, and in which a key's first message
+    // waits for its retry. Creates a second queue with a claimed unique key, and a limit, a pause
+    // and a schedule.
     db.create_queue("keys", &Settings::new("int8").partitions(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");
@@ -68,11 +68,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     work(&db, 20).await;
     // Compactions reach the replica too.
     for queue in ["keys", "once"] {
-        eventually("it is compacted", async || {
-            let compact = "select refused from trunkline.compact($1, -1000000000)";
-            sql.query_one(compact, &[&queue]).await.expect("called").get::<_, Option<&str>>(0).is_none()
-        })
-        .await;
+        compacted(&sql, queue).await;
     }
     keys.enqueue(draft(99)).await.expect("enqueued");
     let lease = "select id, attempt from trunkline.lease_partition('keys', 1, '2 hours')";

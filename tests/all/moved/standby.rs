@@ -1,13 +1,10 @@
-//! Compactions reach a hot standby and a logical replica, like any other `truncate`.
+//! A compaction reaches a hot standby, like any other `truncate`.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Queue, Settings};
 
-use super::server::Server;
+use super::{compacted, server::Server};
 use crate::fixture::{connect, eventually};
-
-/// Compacts even if little space can be freed.
-const COMPACT: &str = "select refused from trunkline.compact('q', -1000000000)";
 
 /// A reader that blocks a compaction is cancelled after `max_standby_streaming_delay`. Afterwards
 /// all messages exist. An older snapshot sees an empty queue.
@@ -35,10 +32,7 @@ async fn standby_has_all_messages_after_a_compaction_and_cancels_who_reads_them(
     older.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
     reads.batch_execute("begin; select from trunkline.queue_q").await.expect("read");
 
-    eventually("it is compacted", async || {
-        sql.query_one(COMPACT, &[]).await.expect("called").get::<_, Option<&str>>(0).is_none()
-    })
-    .await;
+    compacted(&sql, "q").await;
     let written: String = sql.query_one("select pg_current_wal_lsn()::text", &[]).await.expect("asked").get(0);
     let is_replayed = "select pg_last_wal_replay_lsn() >= $1::text::pg_lsn";
     eventually("the standby has replayed it", async || {
