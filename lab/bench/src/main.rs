@@ -14,6 +14,7 @@ mod ground;
 mod suites;
 mod choose;
 mod tree;
+mod parts;
 mod drivers;
 mod contend;
 mod watch;
@@ -53,9 +54,10 @@ enum Verb {
         /// The run's results.json [default: the last run's]
         file: Option<PathBuf>,
     },
-    /// Run everything that is published, within five hours; where it was interrupted it goes on
+    /// Run what is published, part by part: a part is a suite on one version of PostgreSQL, and
+    /// `--plan` lists all; where it was interrupted it goes on
     Publication(Box<Publication>),
-    /// Put one whole run, its tables and its figures into lab/results
+    /// Put the complete parts of a publication into lab/results, and write its tables and figures
     Publish(Publish),
     /// Measure claims about how to make queues on Postgres faster
     Claims(Claims),
@@ -187,15 +189,18 @@ struct ServerArgs {
 
 #[derive(Args)]
 struct Publication {
+    /// Parts, as in `throughput`, `throughput-14`, `drivers`, `claims` [default: all]
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
     server: ServerArgs,
-    /// Discard an interrupted publication and begin again
+    /// Discard what these parts have, and begin again
     #[arg(long)]
     restart: bool,
-    /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty
-    /// word
+    /// Versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; only the server's own with
+    /// an empty word
     #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
     majors: String,
     /// Turns of each row, as a trial: what comes out is not whole
@@ -215,7 +220,7 @@ struct Publication {
 
 #[derive(Args)]
 struct Publish {
-    /// The folder of a run [default: target/bench/publication]
+    /// The folder of a publication [default: target/bench/publication]
     folder: Option<PathBuf>,
     /// Write the tables and figures of what is published again, because the report has changed
     #[arg(long, conflicts_with = "folder")]

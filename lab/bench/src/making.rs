@@ -48,14 +48,14 @@ impl Making {
             planned: plans.iter().map(name).collect(),
             left_out,
         };
-        let results = Results { run: Some(run), rows: Vec::new() };
+        let results = Results { runs: vec![run], rows: Vec::new() };
         Ok(Self { file: file.to_owned(), results, programs: Programs::default() })
     }
 
     /// Continues a run that was interrupted.
     pub fn again(file: &Path, mut results: Results) -> Self {
         let now = tree::now();
-        if let Some(run) = &mut results.run {
+        for run in &mut results.runs {
             run.sittings.push((now, now));
         }
         Self { file: file.to_owned(), results, programs: Programs::default() }
@@ -144,7 +144,7 @@ impl Making {
     }
 
     fn empty(&self, plan: &Plan, ground: &Ground, disk: &str) -> Row {
-        let run = self.results.run.clone().unwrap_or_default();
+        let run = self.results.run().cloned().unwrap_or_default();
         Row {
             suite: plan.suite.to_owned(),
             case: plan.case.clone(),
@@ -176,7 +176,7 @@ impl Making {
     }
 
     pub fn write(&mut self) -> Result<(), Failure> {
-        if let Some((_, to)) = self.results.run.as_mut().and_then(|run| run.sittings.last_mut()) {
+        if let Some((_, to)) = self.results.runs.iter_mut().find_map(|run| run.sittings.last_mut()) {
             *to = tree::now();
         }
         if let Some(folder) = self.file.parent() {

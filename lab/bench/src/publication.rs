@@ -1,5 +1,4 @@
-//! Makes all published results in one run of at most five hours. An interrupted run can be
-//! continued.
+//! Makes all published results, part by part. An interrupted part can be continued.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -11,7 +10,8 @@ use crate::{
     choose::{chosen, matches, name},
     claims, drivers,
     making::Making,
-    report,
+    parts, report,
+    results::{Results, Row},
     suites::{NEAREST, Plan},
     tree,
     wanted::Wanted,
@@ -21,79 +21,112 @@ use crate::{
 const ON_EVERY_MAJOR: [&str; 2] = ["throughput", "layer-comparison"];
 const CLAIMS: &str = "claims";
 
+/// A suite on one version of PostgreSQL, which is measured and published on its own.
+struct Part {
+    name: String,
+    plans: Vec<Plan>,
+    /// The server's programs, if it is not the publication's own server.
+    programs: Option<Binaries>,
+}
+
 pub async fn run(asked: &Publication) -> Result<(), Failure> {
     let folder = match &asked.folder {
         Some(folder) => folder.clone(),
         None => tree::runs()?.join("publication"),
     };
     tree::outside(&folder)?;
-    let servers = servers(asked)?;
-    let mut plans = plans(asked);
-    let others: Vec<Plan> = servers.iter().flat_map(|(major, _)| on(&plans, *major)).collect();
-    plans.extend(others);
-    for plan in &mut plans {
-        plan.rounds = asked.rounds.unwrap_or(plan.rounds);
-        plan.told.seconds = asked.seconds.unwrap_or(plan.told.seconds);
-    }
-    if plans.is_empty() {
-        return Err("no row has such a name; `list` shows them".into());
-    }
+    let parts = chosen_parts(asked)?;
     if asked.plan {
-        for plan in &plans {
-            say(format_args!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan)));
-        }
-        say(format_args!("about {:.1} hours, once everything is built", estimate(&plans).as_secs_f64() / 3600.0));
+        show(&parts);
         return Ok(());
     }
-    let mut making = open(asked, &folder.join("results.json"), &plans)?;
-    let own: Vec<Plan> = plans.iter().filter(|plan| plan.major.is_none()).cloned().collect();
-    making.turns(&own, &asked.server.wanted(), asked.server.skip_cleanup).await?;
-    for (major, programs) in servers {
-        let of: Vec<Plan> = plans.iter().filter(|plan| plan.major == Some(major)).cloned().collect();
-        let wanted = Wanted { programs: Some(programs.dir().to_owned()), ..asked.server.wanted() };
-        making.turns(&of, &wanted, asked.server.skip_cleanup).await?;
+    // The other programs write their pages into it when they have measured everything.
+    std::fs::create_dir_all(&folder)?;
+    for part in &parts {
+        measure(asked, part, &folder).await?;
     }
-    making.write()?;
     pages(asked, &folder).await?;
-    making.write()?;
-    report::write(&making.results, &folder)?;
+    report::write(&parts::read(&folder)?, &folder)?;
     say(format_args!("{}\n`trunkline-bench publish` puts it into lab/results", folder.join("README.md").display()));
     Ok(())
 }
 
-/// Begins a new publication, or continues an interrupted one.
-fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Failure> {
-    if asked.restart || !file.exists() {
-        if asked.restart {
-            for page in crate::publish::PAGES {
-                let _ = std::fs::remove_file(file.with_file_name(page));
-            }
+fn show(parts: &[Part]) {
+    let mut all = Duration::ZERO;
+    for part in parts {
+        for plan in &part.plans {
+            say(format_args!("{} × {} s {}", plan.rounds, plan.told.seconds, name(plan)));
         }
-        return Making::begin(file, plans, left_out(asked));
+        let time = estimate(&part.plans);
+        say(format_args!("{}: about {:.0} minutes, once everything is built\n", part.name, time.as_secs_f64() / 60.0));
+        all += time;
     }
-    let results = report::read(file)?;
-    let run = results.run.clone().unwrap_or_default();
-    let why = if run.made.commit != tree::commit() {
-        format!("is of commit {:?}, and the sources are {:?} now", run.made.commit, tree::commit())
-    } else if run.planned != plans.iter().map(name).collect::<Vec<_>>() {
-        "was begun with other rows".to_owned()
+    say(format_args!("in all about {:.1} hours", all.as_secs_f64() / 3600.0));
+}
+
+/// Measures the turns that a part still lacks.
+async fn measure(asked: &Publication, part: &Part, folder: &Path) -> Result<(), Failure> {
+    let file = parts::file(folder, &part.name);
+    let mut making = if asked.restart || !file.exists() {
+        Making::begin(&file, &part.plans, left_out(asked))?
     } else {
-        return Ok(Making::again(file, results));
+        let results = report::read(&file)?;
+        if let Some(why) = refused(&results, &part.plans, &left_out(asked)) {
+            let file = file.display();
+            return Err(
+                format!("what {file} has {why}: finish it as it was begun, or begin again with `--restart`").into()
+            );
+        }
+        if is_complete(&results) {
+            say(format_args!("{} is complete", part.name));
+            return Ok(());
+        }
+        Making::again(&file, results)
     };
-    Err(format!("what {} has {why}: finish it as it was begun, or begin again with `--restart`", file.display()).into())
+    let programs = part.programs.as_ref().map(|programs| programs.dir().to_owned());
+    let own = asked.server.wanted();
+    let wanted = Wanted { programs: programs.or(own.programs.clone()), ..own };
+    making.turns(&part.plans, &wanted, asked.server.skip_cleanup).await?;
+    making.write()?;
+    say(format_args!("{} is complete", part.name));
+    Ok(())
+}
+
+/// Returns the reason why these results cannot be continued. A complete part stays as it is, also
+/// after its commit.
+fn refused(results: &Results, plans: &[Plan], left_out: &[String]) -> Option<String> {
+    let run = results.run().cloned().unwrap_or_default();
+    if run.planned != plans.iter().map(name).collect::<Vec<_>>() {
+        return Some("was begun with other rows".to_owned());
+    }
+    if run.left_out != left_out {
+        return Some("was begun with other options".to_owned());
+    }
+    let (commit, now) = (&run.made.commit, tree::commit());
+    let is_of_now = *commit == now || is_complete(results);
+    (!is_of_now).then(|| format!("is of commit {commit:?}, and the sources are {now:?} now"))
+}
+
+fn is_complete(results: &Results) -> bool {
+    let planned = results.run().map_or(0, |run| run.planned.len());
+    planned > 0 && results.rows.len() == planned && !results.rows.iter().any(Row::lacks_rounds)
 }
 
 /// Makes the pages of the other programs, unless they exist.
 async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
     let page = |name: &str| folder.join(format!("{name}.md"));
-    if drivers::is_chosen(&asked.choice) && !page(drivers::NAME).exists() {
+    let is_asked = |name: &str| {
+        let patterns = &asked.choice.patterns;
+        let is_chosen = patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name));
+        is_chosen && (asked.parts.is_empty() || asked.parts.iter().any(|part| part == name))
+    };
+    if is_asked(drivers::NAME) && (asked.restart || !page(drivers::NAME).exists()) {
         let mut words: Vec<OsString> = vec!["--seconds".into(), "0.5".into(), "--csv".into()];
         words.push(folder.join("drivers.csv").into());
         words.extend(["--markdown".into(), page(drivers::NAME).into()]);
         drivers::run(&words)?;
     }
-    let patterns = &asked.choice.patterns;
-    if (patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, CLAIMS))) && !page(CLAIMS).exists() {
+    if is_asked(CLAIMS) && (asked.restart || !page(CLAIMS).exists()) {
         let rows = if asked.seconds.is_some() { 200 } else { 20_000 };
         let claims = Claims {
             server: asked.server.clone(),
@@ -109,7 +142,6 @@ async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
 
 fn left_out(asked: &Publication) -> Vec<String> {
     let mut left_out = asked.choice.left_out();
-    let majors = majors(asked).unwrap_or_default();
     for (is_out, what) in [
         (
             asked.rounds.is_some() || asked.seconds.is_some(),
@@ -120,10 +152,6 @@ fn left_out(asked: &Publication) -> Vec<String> {
         (
             !asked.server.settings.is_empty(),
             format!("the server's own settings ({})", asked.server.settings.join(", ")),
-        ),
-        (
-            (14..=18).any(|major| !majors.contains(&major)),
-            format!("versions of PostgreSQL: only {majors:?} was asked for"),
         ),
     ] {
         left_out.extend(is_out.then_some(what));
@@ -148,7 +176,8 @@ fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
         Some(folder) => Binaries::inspect(folder)?,
         None => Binaries::find_or_fetch(|_, _| {})?,
     };
-    majors.retain(|major| *major != own.major());
+    let is_named = |major: u32| asked.parts.iter().any(|part| part.ends_with(&format!("-{major}")));
+    majors.retain(|major| *major != own.major() && (asked.parts.is_empty() || is_named(*major)));
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let found: Vec<Binaries> = std::env::split_paths(&named)
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -159,7 +188,7 @@ fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
         let known = known.ok_or_else(|| {
             format!(
                 "there is no PostgreSQL {major}: name the folder of its programs in TRUNKLINE_PG_BINS (folders with colons between), or \
-                 ask for fewer with --majors, and then it is not whole"
+                 ask for fewer with --majors"
             )
         })?;
         Ok((major, known))
@@ -167,11 +196,43 @@ fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
     majors.into_iter().map(server).collect()
 }
 
-/// Returns the rows on the run's own server.
-fn plans(asked: &Publication) -> Vec<Plan> {
-    let mut plans = chosen(&asked.choice);
-    plans.iter_mut().for_each(length);
-    plans
+/// Returns the parts that the command line names, or all.
+fn chosen_parts(asked: &Publication) -> Result<Vec<Part>, Failure> {
+    let mut own = chosen(&asked.choice);
+    own.iter_mut().for_each(length);
+    let mut parts = by_suite(&own, None);
+    for (major, programs) in servers(asked)? {
+        parts.extend(by_suite(&on(&own, major), Some(&programs)));
+    }
+    let known =
+        |name: &String| parts.iter().any(|part| part.name == *name) || [drivers::NAME, CLAIMS].contains(&&**name);
+    if let Some(unknown) = asked.parts.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = parts.iter().map(|part| &*part.name).chain([drivers::NAME, CLAIMS]).collect();
+        return Err(format!("there is no part {unknown:?}; the parts are {}", names.join(", ")).into());
+    }
+    if !asked.parts.is_empty() {
+        parts.retain(|part| asked.parts.contains(&part.name));
+    } else if parts.is_empty() {
+        return Err("no row has such a name; `list` shows them".into());
+    }
+    for plan in parts.iter_mut().flat_map(|part| &mut part.plans) {
+        plan.rounds = asked.rounds.unwrap_or(plan.rounds);
+        plan.told.seconds = asked.seconds.unwrap_or(plan.told.seconds);
+    }
+    Ok(parts)
+}
+
+/// Divides plans for one server into a part per suite.
+fn by_suite(plans: &[Plan], programs: Option<&Binaries>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for plan in plans {
+        let name = parts::named(plan.suite, plan.major);
+        match parts.iter_mut().find(|part| part.name == name) {
+            Some(part) => part.plans.push(plan.clone()),
+            None => parts.push(Part { name, plans: vec![plan.clone()], programs: programs.cloned() }),
+        }
+    }
+    parts
 }
 
 /// Returns our own rows, planned for another version of PostgreSQL. Omits rows with one process per
@@ -184,41 +245,25 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
         plan.contender.is_own() && !plan.contender.is_one_caller() && !of_one_version
     };
     let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && is_short(plan);
-    plans
-        .iter()
-        .filter(ours)
-        .map(|plan| Plan { major: Some(major), rounds: 1, allocations: false, ..plan.clone() })
-        .collect()
+    plans.iter().filter(ours).map(|plan| Plan { major: Some(major), allocations: false, ..plan.clone() }).collect()
 }
 
-/// Sets the rounds and the seconds so that everything fits into five hours.
+/// Sets the rounds and the seconds. A row has five rounds of ten seconds, or one of at least five
+/// minutes.
 fn length(plan: &mut Plan) {
-    let (rounds, seconds) = match plan.suite {
-        "throughput" if plan.told.messages > 0 => (1, plan.told.seconds), // the time is only a limit
-        "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
-        "throughput" | "grid" => (2, 1.25),
-        "latency" => (2, 2.75),
-        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 180.0),
+    (plan.rounds, plan.told.seconds) = match plan.suite {
+        _ if plan.told.messages > 0 => (5, plan.told.seconds), // the time is only a limit
+        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 300.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
         // This is longer than the minute in which other peers fell behind. A shorter time would
         // favour these peers, because the number of dead rows grows with time.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
-        "old-snapshot" => (1, 180.0),
-        "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
-        "idle" if plan.told.rate == Some(0.0) => (1, 60.0),
-        "exactly-once" => (2, 4.0),
-        "fsync" => (2, 3.0),
-        "burst" => (1, 16.0),
+        "old-snapshot" | "headline" => (1, 300.0),
         "soak" => (1, 3600.0),
-        // The remaining rows are `idle` with messages, `distance` and `stripes`.
-        "idle" => (1, 10.0),
-        _ => (1, 1.0),
+        "idle" => (5, 20.0),
+        _ => (5, 10.0),
     };
-    (plan.rounds, plan.told.seconds) = (rounds, seconds);
 }
-
-/// The time that the pages of the other programs take, in seconds.
-const PAGES: f64 = 20.0 * 60.0;
 
 /// Estimates the duration of these rows. Each turn also includes a new database, a process, and a
 /// measurement of the disk.
@@ -236,7 +281,7 @@ fn estimate(plans: &[Plan]) -> Duration {
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };
         f64::from(plan.rounds) * (seconds + plan.told.settle + around + seeding) + counting
     };
-    Duration::from_secs_f64(plans.iter().map(turn).sum::<f64>() + PAGES)
+    Duration::from_secs_f64(plans.iter().map(turn).sum::<f64>())
 }
 
 #[cfg(test)]
@@ -256,25 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_publication_fits_into_five_hours() {
-        let mut plans = plans(&publication(&[]));
-        let others: Vec<Plan> = [14, 16, 17, 18].iter().flat_map(|major| on(&plans, *major)).collect();
-        plans.extend(others);
-        let hours = estimate(&plans).as_secs_f64() / 3600.0;
-        assert!(hours < 5.0, "{hours:.2} hours");
-        let long = |suite: &str, contender: &str| {
-            let row = plans.iter().find(|plan| plan.suite == suite && plan.contender.name == contender);
-            row.map(|plan| plan.told.seconds).expect(contender)
-        };
-        for (suite, contender, seconds) in [
-            ("old-snapshot", "trunkline", 1800.0),
-            ("old-snapshot", "pgmq", 600.0),
-            ("old-snapshot", "river", 180.0),
-            ("soak", "trunkline", 3600.0),
-            ("idle", "hasql-queue", 60.0),
-            ("fsync", "pgq", 3.0),
-        ] {
-            assert!((long(suite, contender) - seconds).abs() < f64::EPSILON, "{suite} {contender}");
+    fn a_part_fits_into_three_hours_and_has_five_rounds_or_five_minutes() {
+        let mut own = chosen(&publication(&[]).choice);
+        own.iter_mut().for_each(length);
+        let mut parts = by_suite(&own, None);
+        parts.extend(by_suite(&on(&own, 14), None));
+        assert!(parts.iter().any(|part| part.name == "throughput-14"));
+        for part in &parts {
+            let hours = estimate(&part.plans).as_secs_f64() / 3600.0;
+            assert!(hours < 3.0, "{}: {hours:.2} hours", part.name);
+            for plan in &part.plans {
+                let is_long = plan.told.seconds >= 300.0;
+                assert!(is_long || plan.rounds >= 5 && plan.told.seconds >= 10.0, "{}", name(plan));
+            }
         }
     }
 
@@ -282,6 +321,24 @@ mod tests {
     fn trial_lists_its_omissions() {
         assert!(left_out(&publication(&[])).is_empty());
         let left_out = left_out(&publication(&["--seconds", "1", "-p", "burst", "--majors", "15"]));
-        assert_eq!(left_out.len(), 3, "{left_out:?}");
+        assert_eq!(left_out.len(), 2, "{left_out:?}");
+    }
+
+    #[test]
+    fn trial_and_publication_do_not_continue_each_other() {
+        let mut own = chosen(&publication(&["-p", "^soak/"]).choice);
+        own.iter_mut().for_each(length);
+        let planned = own.iter().map(name).collect();
+        let run = |left_out: Vec<String>| {
+            let made = crate::results::Made { commit: tree::commit(), ..Default::default() };
+            Results {
+                runs: vec![crate::results::Header { made, planned, left_out, ..Default::default() }],
+                rows: Vec::new(),
+            }
+        };
+        let begun = run(Vec::new());
+        assert_eq!(refused(&begun, &own, &[]), None);
+        let trial = left_out(&publication(&["--rounds", "1"]));
+        assert_eq!(refused(&begun, &own, &trial).as_deref(), Some("was begun with other options"));
     }
 }

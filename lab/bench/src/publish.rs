@@ -1,4 +1,4 @@
-//! Publishes one whole run, never a mixture of runs.
+//! Publishes parts. Each part is one whole run, never a mixture of runs.
 
 use std::{
     fs,
@@ -8,13 +8,13 @@ use std::{
 use trunkline_programs::say;
 
 use crate::{
-    Failure, Publish, report,
-    results::{Made, Outcome, Results},
+    Failure, Publish, parts, report,
+    results::{Made, Results},
     tree,
 };
 
 /// The pages of other programs in a publication; each page names its commit.
-pub const PAGES: [&str; 2] = ["drivers.md", "claims.md"];
+const PAGES: [&str; 2] = ["drivers.md", "claims.md"];
 
 /// Writes the tables and figures of a run into its folder.
 pub fn report(file: Option<PathBuf>) -> Result<(), Failure> {
@@ -41,54 +41,80 @@ fn newest(runs: &Path) -> Result<PathBuf, Failure> {
 
 pub fn publish(asked: &Publish) -> Result<(), Failure> {
     let published = tree::published();
-    if asked.again {
-        let rows = fs::read(published.join("results.json.gz"))?;
-        report::write(&report::read(&published.join("results.json"))?, &published)?;
-        // The compressed rows stay byte for byte as they were measured.
-        fs::remove_file(published.join("results.json"))?;
-        fs::write(published.join("results.json.gz"), rows)?;
-        say(published.join("README.md").display());
-        return Ok(());
+    if !asked.again {
+        let folder = match &asked.folder {
+            Some(folder) => folder.clone(),
+            None => tree::runs()?.join("publication"),
+        };
+        copy(&folder, &published)?;
     }
-    let folder = match &asked.folder {
-        Some(folder) => folder.clone(),
-        None => tree::runs()?.join("publication"),
-    };
-    let results = report::read(&folder.join("results.json"))?;
-    let mut reasons = reasons(&results);
-    let commit = results.run.as_ref().map_or("", |run| &run.made.commit);
-    for page in PAGES {
-        match fs::read_to_string(folder.join(page)) {
-            Ok(text) if text.contains(&format!("commit `{commit}`")) => {}
-            Ok(_) => reasons.push(format!("{page} is of another commit than the rows")),
-            Err(_) => reasons.push(format!("{page} is not there: only `trunkline-bench publication` makes everything")),
-        }
-    }
-    if !reasons.is_empty() {
-        return Err(format!("{} is not published:\n- {}", folder.display(), reasons.join("\n- ")).into());
-    }
-    report::write(&results, &published)?;
-    report::pack(&published.join("results.json"))?;
-    for page in PAGES {
-        fs::copy(folder.join(page), published.join(page))?;
-    }
+    report::pages(&parts::read(&published)?, &published)?;
     say(published.join("README.md").display());
     Ok(())
+}
+
+/// Copies the complete parts and the pages. Fails if nothing is complete.
+fn copy(folder: &Path, published: &Path) -> Result<(), Failure> {
+    let (mut copied, mut refused) = (0, Vec::new());
+    let mut settle = |part: &str, reasons: Vec<String>| {
+        if reasons.is_empty() {
+            copied += 1;
+            say(format_args!("{part} is published"));
+            return true;
+        }
+        refused.push(format!("{part} is not published:\n- {}", reasons.join("\n- ")));
+        false
+    };
+    for part in parts::found(folder)? {
+        let results = report::read(&parts::file(folder, &part))?;
+        if settle(&part, reasons(&results)) {
+            report::pack(&report::json(&results)?, &parts::file(published, &part))?;
+        }
+    }
+    for page in PAGES {
+        let Ok(text) = fs::read_to_string(folder.join(page)) else { continue };
+        if settle(page, of_no_commit(&text)) {
+            fs::write(published.join(page), text)?;
+        }
+    }
+    match copied {
+        0 if refused.is_empty() => {
+            Err(format!("{} has no part: `trunkline-bench publication` makes them", folder.display()).into())
+        }
+        0 => Err(refused.join("\n").into()),
+        _ => {
+            refused.iter().for_each(say);
+            Ok(())
+        }
+    }
+}
+
+/// Returns the reason why the page of another program cannot be published.
+fn of_no_commit(page: &str) -> Vec<String> {
+    let commit =
+        page.split_once("commit `").and_then(|(_, rest)| rest.split_once('`')).map_or("", |(commit, _)| commit);
+    match commit {
+        "" => vec!["the commit that made it is unknown".to_owned()],
+        commit if commit.ends_with('+') => vec![uncommitted(commit)],
+        _ => Vec::new(),
+    }
+}
+
+fn uncommitted(commit: &str) -> String {
+    format!("it was made by sources that no commit has ({commit}): commit them, and run again")
 }
 
 /// Lists the reasons why these rows cannot be published. Publishable rows come from one whole run
 /// of a committed source tree in a release build.
 fn reasons(results: &Results) -> Vec<String> {
-    let Some(run) = &results.run else {
+    let Some(run) = results.run() else {
         return vec!["there is no run in it, or its rows are of several".to_owned()];
     };
     let mut reasons: Vec<String> = run.left_out.iter().map(|what| format!("the run left out {what}")).collect();
     let Made { commit, build, .. } = &run.made;
     match commit.as_str() {
         "" => reasons.push("the commit that made it is unknown".to_owned()),
-        commit if commit.ends_with('+') => {
-            reasons.push(format!("it was made by sources that no commit has ({commit}): commit them, and run again"));
-        }
+        commit if commit.ends_with('+') => reasons.push(uncommitted(commit)),
         _ => {}
     }
     if build != "release" {
@@ -109,9 +135,10 @@ fn reasons(results: &Results) -> Vec<String> {
     some("rows are missing: the same command goes on where it was interrupted", missing.collect());
     let more = names.iter().filter(|name| !run.planned.contains(name)).map(String::as_str);
     some("rows were not asked for", more.collect());
-    let short =
-        |row: &crate::results::Row| row.outcome == Outcome::Measured && row.rounds.len() < row.planned_rounds as usize;
-    some("rows have fewer rounds than were asked for: the same command goes on", of(&short));
+    some(
+        "rows have fewer rounds than were asked for: the same command goes on",
+        of(&crate::results::Row::lacks_rounds),
+    );
     reasons
 }
 
@@ -133,7 +160,7 @@ mod tests {
 
     #[test]
     fn rows_of_several_runs_are_not() {
-        let why = refused(|results| results.run = None);
+        let why = refused(|results| results.runs.clear());
         assert!(why.contains("several"), "{why}");
         let why = refused(|results| results.rows[2].run = "another".into());
         assert!(why.contains("1 rows are of another run"), "{why}");
@@ -150,7 +177,7 @@ mod tests {
         let why = refused(|results| drop(results.rows[0].rounds.pop()));
         assert!(why.contains("1 rows have fewer rounds"), "{why}");
         let why = refused(|results| {
-            if let Some(run) = &mut results.run {
+            for run in &mut results.runs {
                 run.left_out.push("the suite throughput".into());
             }
         });
@@ -161,17 +188,59 @@ mod tests {
     fn a_run_of_no_commit_is_not() {
         for (commit, why) in [("", "is unknown"), ("abc+", "no commit has")] {
             let told = refused(|results| {
-                if let Some(run) = &mut results.run {
+                for run in &mut results.runs {
                     run.made.commit = commit.into();
                 }
             });
             assert!(told.contains(why), "{told}");
         }
         let told = refused(|results| {
-            if let Some(run) = &mut results.run {
+            for run in &mut results.runs {
                 run.made.build = "debug".into();
             }
         });
         assert!(told.contains("--release"), "{told}");
+    }
+
+    #[test]
+    fn page_of_no_commit_is_not_published() {
+        assert!(of_no_commit("Made by `x`, commit `abc`, release").is_empty());
+        for (page, why) in [("Made by `x`, commit `abc+`", "no commit has"), ("Made by `x`", "unknown")] {
+            assert!(of_no_commit(page).concat().contains(why), "{page}");
+        }
+    }
+
+    #[test]
+    fn complete_parts_are_published_and_others_stay_as_they_were() {
+        let place = std::env::temp_dir().join(format!("trunkline-publish-{}", std::process::id()));
+        let (folder, published) = (place.join("made"), place.join("published"));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::create_dir_all(&published).expect("a folder");
+        let why = copy(&folder, &published).expect_err("it is empty").to_string();
+        assert!(why.contains("has no part"), "{why}");
+        let part = |suite: &str| {
+            let mut results = fake::whole();
+            results.rows.retain(|row| row.suite == suite);
+            results.runs[0].planned = results.rows.iter().map(crate::results::Row::name).collect();
+            results
+        };
+        let keep = |name: &str, results: &Results| {
+            fs::write(parts::file(&folder, name), report::json(results).expect("JSON")).expect("written");
+        };
+        let mut half = part("latency");
+        half.rows.pop();
+        keep("latency", &half);
+        let why = copy(&folder, &published).expect_err("nothing is complete").to_string();
+        assert!(why.contains("latency is not published") && why.contains("1 rows are missing"), "{why}");
+        keep("throughput", &part("throughput"));
+        fs::write(folder.join("claims.md"), "made by `x`, commit `abc`").expect("written");
+        fs::write(folder.join("drivers.md"), "made by `x`, commit `abc+`").expect("written");
+        copy(&folder, &published).expect("a part is complete");
+        assert_eq!(parts::found(&published).expect("parts"), ["throughput"]);
+        assert!(published.join("claims.md").exists() && !published.join("drivers.md").exists());
+        let read = parts::read(&published).expect("the part");
+        assert_eq!(read.rows.len(), part("throughput").rows.len());
+        assert_eq!(read.runs.len(), 1);
+        fs::remove_dir_all(&place).expect("removed");
     }
 }

@@ -1,20 +1,31 @@
 //! The results of a run: one row per contender and case, with all of its rounds.
 
 mod server;
+mod told;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::server::Server;
+pub use self::{server::Server, told::Told};
 
 /// The rows of a run, in the format of `results.json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Results {
-    /// The run that made all rows; `None` if the rows come from several runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Header>,
+    /// The runs that made the rows. What is published has one per part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Header>,
     pub rows: Vec<Row>,
+}
+
+impl Results {
+    /// Returns the run, if all rows are of one run.
+    pub fn run(&self) -> Option<&Header> {
+        match &self.runs[..] {
+            [run] => Some(run),
+            _ => None,
+        }
+    }
 }
 
 /// A run, with its options and the times at which it was made.
@@ -76,69 +87,6 @@ pub struct Row {
     pub planned_rounds: u32,
     pub outcome: Outcome,
     pub rounds: Vec<Round>,
-}
-
-/// The settings that the contender received.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
-    pub case: String,
-    pub payload: usize,
-    pub batch: usize,
-    pub producers: usize,
-    /// The number of consumers; 0 means the contender's own best documented setting.
-    pub consumers: usize,
-    /// The requested messages per second; `None` means as fast as possible.
-    pub rate: Option<f64>,
-    pub backlog: usize,
-    pub seconds: f64,
-    /// The number of messages after which a row ends; 0 if it ends after its seconds.
-    #[serde(default)]
-    pub messages: usize,
-    /// The way in which consumers find messages: `best`, `poll` or `notify`.
-    pub wait: String,
-    /// Milliseconds of network delay in each direction.
-    pub delay_ms: f64,
-    /// Set if another session holds a snapshot during the whole row.
-    pub held_snapshot: bool,
-    /// Set if a session listens to the queue as a sleeping consumer does, and does nothing else.
-    #[serde(default)]
-    pub sleeper: bool,
-    /// The setting `fsync` of the row's private server. It is empty for the run's server.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub fsync: String,
-    /// Set if each commit waits for a standby of the server.
-    #[serde(default)]
-    pub standby: bool,
-    /// The number of rows that were deleted under that snapshot before the clock starts.
-    #[serde(default)]
-    pub dead: u64,
-    /// The number of parts into which the time is divided, each with its own latencies; 0 means
-    /// one.
-    #[serde(default)]
-    pub windows: u32,
-    /// The number of messages per fetch of a consumer; 0 means `batch`.
-    #[serde(default)]
-    pub dequeue_batch: usize,
-    /// The number of threads of the contender's runtime; 0 means its own choice.
-    #[serde(default)]
-    pub threads: usize,
-    /// Seconds without work before the clock starts, in which consumers fall asleep.
-    #[serde(default)]
-    pub settle: f64,
-    /// The minimum duration of an fsync in milliseconds, on a server whose disk can be slowed down;
-    /// 0 leaves the disk as it is. `None` on any other server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fsync_ms: Option<f64>,
-    /// The number of servers that share the queue; 0 means one server without shards.
-    #[serde(default)]
-    pub stripes: usize,
-    /// The number of keys, which the messages use in turn; 0 means no keys.
-    #[serde(default)]
-    pub keys: usize,
-    /// The messages whose latencies count, by the lane of their keys: `its-lane` is the lane of the
-    /// backlog's key, `other-lanes` are all other lanes. Empty means all messages.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub timed: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -279,6 +227,11 @@ impl Row {
     pub fn name(&self) -> String {
         let name = format!("{}/{}/{}", self.suite, self.case, self.contender);
         self.major.map_or(name.clone(), |major| format!("{name}@{major}"))
+    }
+
+    /// Returns true if the row was measured in fewer rounds than were requested.
+    pub fn lacks_rounds(&self) -> bool {
+        self.outcome == Outcome::Measured && self.rounds.len() < self.planned_rounds as usize
     }
 
     /// Returns the median over the rounds, with the minimum and the maximum. Returns `None` if no

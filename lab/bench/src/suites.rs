@@ -12,7 +12,7 @@ use self::{
     lanes::lanes,
     steps::{ack, layer_comparison, read, send},
     stripes::stripes,
-    throughput::throughput,
+    throughput::{headline, throughput},
 };
 use crate::{
     Choice, DRAINED,
@@ -143,8 +143,9 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     if choice.throughput {
         plans.extend(throughput(choice));
-        plans.extend(processes::throughput(choice));
     }
+    plans.extend(headline(choice));
+    plans.extend(processes::processes(choice));
     plans.extend(latency(choice));
     plans.extend(processes::latency(choice));
     plans.extend(old_snapshot(choice));

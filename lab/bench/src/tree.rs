@@ -39,7 +39,7 @@ pub fn outside(file: &Path) -> Result<&Path, Failure> {
     let target = target.canonicalize().unwrap_or(target);
     match full.starts_with(&root) && !full.starts_with(&target) {
         true => Err(format!(
-            "{} is in the source tree: a measurement is kept below target/ or elsewhere, and `trunkline-bench publish` puts a whole run into lab/results",
+            "{} is in the source tree: a measurement is kept below target/ or elsewhere, and `trunkline-bench publish` puts complete parts into lab/results",
             file.display()
         )
         .into()),

@@ -6,9 +6,9 @@ use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
 
-/// The number of messages per lease, if the contender may choose it.
+/// The number of messages per lease, where a contender lets its caller choose.
 const LEASE: usize = 8192;
-/// The number of consumers, if the contender may choose it.
+/// The number of consumers, where a contender lets its caller choose.
 const CONSUMERS: usize = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,13 +31,13 @@ pub fn whole() -> Results {
     for row in &mut results.rows {
         row.planned_rounds = row.rounds.len() as u32;
     }
-    results.run = Some(Header {
+    results.runs = vec![Header {
         id: "2025-11-21T15-04-00".into(),
         made: made(),
         sittings: vec![(1_763_737_440, 1_763_741_040), (1_763_744_640, 1_763_748_240)],
         planned: results.rows.iter().map(Row::name).collect(),
         left_out: Vec::new(),
-    });
+    }];
     results
 }
 
@@ -224,7 +224,7 @@ pub fn results() -> Results {
     }
     let disturbed = rows.iter_mut().find(|row| row.contender == "river").and_then(|row| row.rounds.get_mut(1));
     disturbed.expect("river runs").disturbed = Some("the disk went from 7403 to 3100 fsyncs/s".into());
-    Results { run: None, rows }
+    Results { runs: Vec::new(), rows }
 }
 
 fn fsyncs(rows: &mut Vec<Row>) {

@@ -9,9 +9,11 @@ use crate::{
 
 pub fn json(results: &Results) -> Result<String, Failure> {
     let rows: Vec<String> = results.rows.iter().map(row).collect::<Result<_, _>>()?;
-    let run = results.run.as_ref().map(serde_json::to_string).transpose()?;
-    let run = run.map_or_else(String::new, |run| format!("\"run\":{run},\n"));
-    Ok(format!("{{{run}\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
+    let runs = match results.runs.is_empty() {
+        true => String::new(),
+        false => format!("\"runs\":{},\n", serde_json::to_string(&results.runs)?),
+    };
+    Ok(format!("{{{runs}\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
 }
 
 fn row(row: &Row) -> Result<String, Failure> {

@@ -29,7 +29,7 @@ mod tests;
 
 use std::{
     fs,
-    io::ErrorKind,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
@@ -53,22 +53,27 @@ pub fn read(file: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Compresses a file to an eighth of its size and removes the original, because the results become
-/// part of the source tree.
-pub fn pack(file: &Path) -> Result<(), Failure> {
+/// Writes a compressed file, an eighth as large, because the results become part of the source
+/// tree.
+pub fn pack(text: &str, file: &Path) -> Result<(), Failure> {
     let mut packer = GzEncoder::new(fs::File::create(packed(file))?, Compression::best());
-    std::io::copy(&mut fs::File::open(file)?, &mut packer)?;
-    packer.finish()?.sync_all()?;
-    Ok(fs::remove_file(file)?)
+    packer.write_all(text.as_bytes())?;
+    Ok(packer.finish()?.sync_all()?)
 }
 
 fn packed(file: &Path) -> PathBuf {
     file.with_extension("json.gz")
 }
 
-/// Writes `README.md`, `results.csv`, `results.json`, and each figure for which there are rows.
+/// Writes the page, the figures, and `results.csv`.
 pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
+    pages(results, folder)?;
+    Ok(fs::write(folder.join("results.csv"), csv(results))?)
+}
+
+/// Writes `README.md`, and each figure for which there are rows.
+pub fn pages(results: &Results, folder: &Path) -> Result<(), Failure> {
     let mut drawn = Vec::new();
     for (name, draw) in charts::FIGURES {
         match draw(results)? {
@@ -80,10 +85,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
             None => remove(&folder.join(name))?,
         }
     }
-    fs::write(folder.join("README.md"), readme(results, &drawn))?;
-    fs::write(folder.join("results.csv"), csv(results))?;
-    fs::write(folder.join("results.json"), json(results)?)?;
-    Ok(())
+    Ok(fs::write(folder.join("README.md"), readme(results, &drawn))?)
 }
 
 fn readme(results: &Results, drawn: &[&str]) -> String {

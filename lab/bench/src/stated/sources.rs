@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::figure::{Figure, Unit, Value};
 use crate::{
-    Failure,
-    report::{self, measure},
+    Failure, parts,
+    report::measure,
     results::{Results, Row, Spread},
 };
 
@@ -43,7 +43,7 @@ pub struct Sources {
 impl Sources {
     pub fn read(folder: &Path) -> Result<Self, Failure> {
         let page = std::fs::read_to_string(folder.join("drivers.md")).unwrap_or_default();
-        Ok(Self::of(report::read(&folder.join("results.json"))?, &page))
+        Ok(Self::of(parts::read(folder)?, &page))
     }
 
     pub fn of(results: Results, page: &str) -> Self {
@@ -78,7 +78,7 @@ impl Sources {
             let names: Vec<&str> = MEASURES.iter().map(|(name, ..)| *name).collect();
             format!("there is no measure {measure:?}: there are {}, and ms for drivers", names.join(", "))
         })?;
-        let row = self.rows.get(name).ok_or_else(|| format!("results.json has no row {name:?}"))?;
+        let row = self.rows.get(name).ok_or_else(|| format!("the published results have no row {name:?}"))?;
         let spread = (figure.of)(row).ok_or_else(|| format!("{name} has no {measure}"))?;
         Self::steady(name, spread, *unit)
     }

@@ -22,7 +22,7 @@ fn sources() -> Sources {
         | **trunkline** | 0.65 (0.51, 0.98) | 1.00× | 1.25 | 1.00× | 11.2 (10.8, 11.7) | 1.00× |\n\
         | slow | 27.0 (20.9, 78.2) | 41.5× | 15.5 | 12.4× | says nothing (15.3, 53.6) | - |\n\n\
         | verb | 0 ms | 5ms each way | round trips |\n| --- | --: | --: | --: |\n| ack 100 | 0.33 (0.28, 0.97) | 11.0 (10.8, 21.8) | 1.05 |\n";
-    Sources::of(Results { run: None, rows }, drivers)
+    Sources::of(Results { runs: Vec::new(), rows }, drivers)
 }
 
 fn problems(text: &str) -> Vec<String> {

@@ -22,7 +22,7 @@ const CONDITIONS: [Condition; 4] = [
     ("1 ms each way", |told| told.delay_ms = 1.0),
 ];
 
-pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
+pub(super) fn processes(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for processes in [1, SOME, 64] {
         let case = if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") };
@@ -55,7 +55,7 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
 }
 
 fn sending(case: String, contender: &str, callers: usize, choice: &Choice) -> Plan {
-    let mut plan = plan("throughput", case, named(contender), "send", choice);
+    let mut plan = plan("processes", case, named(contender), "send", choice);
     plan.told.producers = callers;
     plan
 }

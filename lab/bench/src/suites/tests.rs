@@ -63,7 +63,9 @@ fn every_suite_has_a_row_of_ours() {
         "send",
         "read",
         "ack",
+        "headline",
         "throughput",
+        "processes",
         "latency",
         "grid",
         "idle",
@@ -185,7 +187,7 @@ fn each_language_calls_from_one_to_64_processes_under_each_condition() {
         let of = |suite: &'static str| {
             plans.iter().filter(move |plan| plan.suite == suite && plan.contender.name == contender)
         };
-        let mut found: Vec<_> = of("throughput").map(|plan| ours(&plan.told)).collect();
+        let mut found: Vec<_> = of("processes").map(|plan| ours(&plan.told)).collect();
         found.sort_unstable();
         let mut expected = [&awake[..], &beside[..], &under[..]].concat();
         expected.sort_unstable();

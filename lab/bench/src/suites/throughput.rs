@@ -1,7 +1,7 @@
 //! Plans rows that run at full speed.
 
 use super::{LAYERS, Plan, WORKERS, named, plan, racers, step};
-use crate::{Choice, DRAINED};
+use crate::{Choice, DRAINED, contenders::Contender};
 
 /// Returns a case's name with the number of callers. It is used for cases in which contenders do
 /// not use their own best number.
@@ -54,6 +54,19 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
     }
     plans.extend(counted(choice));
     plans
+}
+
+/// Plans five minutes of the rows that the README names.
+pub(super) fn headline(choice: &Choice) -> Vec<Plan> {
+    let contenders = ["trunkline", "trunkline-bytea", "hasql-queue", "pgmq", "river"].map(named);
+    let headline = |contender: Contender| {
+        let mut plan = plan("headline", "cycle", contender, "cycle", choice);
+        plan.told.producers = contender.callers;
+        plan.told.seconds = if choice.quick { 15.0 } else { 300.0 };
+        (plan.sampled, plan.rounds) = (true, 1);
+        plan
+    };
+    contenders.into_iter().map(headline).collect()
 }
 
 /// Plans rows that end after a number of messages, as the rows of pgmq-bench do.

@@ -24,10 +24,10 @@ async fn measured(patterns: &[&str]) -> Vec<Value> {
 #[tokio::test]
 async fn processes_send_beside_a_sleeping_consumer_and_without() {
     let rows = measured(&[
-        "^throughput/1 process/library-process$",
-        "^throughput/8 processes, a sleeping consumer/library-process$",
-        "^throughput/8 processes, a sleeping consumer/plain-insert-and-notify$",
-        "^throughput/8 processes, 10 kB/plain-insert$",
+        "^processes/1 process/library-process$",
+        "^processes/8 processes, a sleeping consumer/library-process$",
+        "^processes/8 processes, a sleeping consumer/plain-insert-and-notify$",
+        "^processes/8 processes, 10 kB/plain-insert$",
         "^latency/100-a-second, 8 processes/library-process$",
     ])
     .await;
@@ -40,13 +40,13 @@ async fn processes_send_beside_a_sleeping_consumer_and_without() {
 
 #[tokio::test]
 async fn messages_cross_a_network_of_a_millisecond() {
-    let rows = measured(&["^throughput/8 processes, 1 ms each way/library-process$"]).await;
+    let rows = measured(&["^processes/8 processes, 1 ms each way/library-process$"]).await;
     assert!(rows[0]["rounds"][0]["latency"]["p50"].as_u64() >= Some(2000), "{}", rows[0]);
 }
 
 #[tokio::test]
 async fn only_a_private_server_has_a_standby() {
-    let row = "^throughput/8 processes, a synchronous standby/library-process$";
+    let row = "^processes/8 processes, a synchronous standby/library-process$";
     measured(&[row]).await;
     let server = server();
     let elsewhere = || Bench::new("run").args(["--database-url", &server.url("postgres")]).pattern(row);
@@ -62,6 +62,6 @@ async fn only_a_private_server_has_a_standby() {
 async fn callers_in_every_language_are_measured() {
     let callers = ["psycopg", "pgx", "node-postgres", "jdbc"];
     let patterns = callers
-        .map(|caller| [format!("^throughput/8 processes/{caller}$"), format!("^latency/100-a-second, 8 */{caller}$")]);
+        .map(|caller| [format!("^processes/8 processes/{caller}$"), format!("^latency/100-a-second, 8 */{caller}$")]);
     measured(&patterns.iter().flatten().map(String::as_str).collect::<Vec<_>>()).await;
 }

@@ -1,4 +1,4 @@
-//! Checks that a publication is one whole run, and continues after an interruption.
+//! Checks that each part of a publication is one whole run, and continues after an interruption.
 
 use std::{path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ fn publication(folder: &Path) -> Bench {
 }
 
 fn kept(folder: &Path) -> Value {
-    let text = std::fs::read(folder.join("results.json")).expect("results are kept");
+    let text = std::fs::read(folder.join("send.json")).expect("results are kept");
     serde_json::from_slice(&text).expect("results are JSON")
 }
 
@@ -31,7 +31,7 @@ async fn interrupted_publication_continues_and_lists_its_hours() {
     }
     // Each turn is saved immediately after it is reported.
     let patience = tokio::time::Instant::now() + Duration::from_secs(60);
-    while !folder.0.join("results.json").exists() {
+    while !folder.0.join("send.json").exists() {
         assert!(tokio::time::Instant::now() < patience, "nothing was kept");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -42,24 +42,24 @@ async fn interrupted_publication_continues_and_lists_its_hours() {
     let rounds = |kept: &Value| kept["rows"][0]["rounds"].as_array().expect("rounds").clone();
     assert_eq!(rounds(&after).len(), 2);
     assert_eq!(rounds(&after)[0], rounds(&before)[0], "what was there was not measured again");
-    assert_eq!(after["run"]["id"], before["run"]["id"]);
-    assert_eq!(after["run"]["sittings"].as_array().map(Vec::len), Some(2), "{}", after["run"]);
+    assert_eq!(after["runs"][0]["id"], before["runs"][0]["id"]);
+    assert_eq!(after["runs"][0]["sittings"].as_array().map(Vec::len), Some(2), "{}", after["runs"]);
     let rows = after["rows"].as_array().expect("rows");
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), ["send/send-single/sql", "send/send-batch-10/sql"]);
     let page = std::fs::read_to_string(folder.0.join("README.md")).expect("a page");
-    assert!(page.contains("One run, ") && page.contains(", and from "), "{page}");
+    assert!(page.contains("- `send`: run ") && page.contains(", and from "), "{page}");
 
     let why = publication(&folder.0).pattern("^send/send-single/queue$").fails().await;
     assert!(why.contains("was begun with other rows") && why.contains("--restart"), "{why}");
     let why = Bench::new("publish").args([folder.0.to_str().expect("text")]).fails().await;
-    for reason in ["left out rows whose names", "it was a trial", "drivers.md is not there", "--release"] {
+    for reason in ["left out rows whose names", "it was a trial", "--release"] {
         assert!(why.contains(reason), "{reason}: {why}");
     }
 }
 
 #[tokio::test]
 async fn a_run_writes_nothing_into_the_tree() {
-    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../results/results.json.gz");
+    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../results/throughput.json.gz");
     let before = std::fs::read(inside).expect("results are published");
     for (verb, option) in
         [("run", "--results"), ("run", "--csv"), ("claims", "--markdown"), ("publication", "--folder")]

@@ -7,23 +7,22 @@ fn page_names_its_run_and_hours() {
     let text = readme(&fake::whole(), &[]);
     assert!(
         text.contains(
-            "One run, `2025-11-21T15-04-00`, of commit `0123456789ab` (release build), made by `trunkline-bench publication` from \
+            "run `2025-11-21T15-04-00`, of commit `0123456789ab` (release build), made by `trunkline-bench publication` from \
              2025-11-21 15:04 UTC to 2025-11-21 16:04 UTC, and from 2025-11-21 17:04 UTC to 2025-11-21 18:04 UTC."
         ),
         "{text}"
     );
     let mut several = fake::whole();
-    several.run = None;
-    several.rows[0].made = crate::results::Made::default();
+    several.runs.clear();
     let text = readme(&several, &[]);
-    assert!(text.contains("**Not one run**") && text.contains("1 of them do not say"), "{text}");
+    assert!(text.contains("**Of no run**"), "{text}");
     assert!(!text.contains("trunkline-bench -- run"), "it claims a command");
 }
 
 #[test]
 fn published_page_matches_its_results() {
     let folder = crate::tree::published();
-    let results = crate::report::read(&folder.join("results.json")).expect("results are published");
+    let results = crate::parts::read(&folder).expect("results are published");
     let published = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
     let mut drawn = Vec::new();
     for (name, draw) in FIGURES {
