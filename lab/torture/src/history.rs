@@ -109,7 +109,7 @@ pub struct Call {
     /// Tags of the messages to enqueue, or of the messages that a handler receives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<u64>,
-    /// The leases. Calls by id have an attempt of 0.
+    /// The leases. In a call that names only ids, `attempt` is 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<Named>,
     /// A delay, or the duration of a lease, in milliseconds.

@@ -125,15 +125,18 @@ mod tests {
     #[test]
     fn replaced_texts_stand_in_the_functions() {
         for mutant in all() {
-            let (folder, name, replaced) = match mutant.defect {
-                Defect::Sql(template, texts) => ("queue", template, texts),
-                Defect::Shared(function, texts) => ("functions", function, texts),
+            let (folder, replaced) = match &mutant.defect {
+                Defect::Sql(template, texts) => ("queue", vec![(*template, *texts)]),
+                Defect::Several(templates) => ("queue", templates.to_vec()),
+                Defect::Shared(function, texts) => ("functions", vec![(*function, *texts)]),
                 Defect::Rust => continue,
             };
-            let functions = texts(folder, name);
-            for (from, _) in replaced {
-                let is_there = functions.iter().any(|function| function.contains(from));
-                assert!(is_there, "{}: {name} has no {from:?}", mutant.name);
+            for (name, replaced) in replaced {
+                let functions = texts(folder, name);
+                for (from, _) in replaced {
+                    let is_there = functions.iter().any(|function| function.contains(from));
+                    assert!(is_there, "{}: {name} has no {from:?}", mutant.name);
+                }
             }
         }
     }

@@ -102,6 +102,11 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     match mutant.map(|mutant| (mutant.name, mutant.defect)) {
         None => {}
         Some((_, Defect::Sql(template, texts))) => ground.replace(template, texts).await?,
+        Some((_, Defect::Several(templates))) => {
+            for (template, texts) in templates {
+                ground.replace(template, texts).await?;
+            }
+        }
         Some((_, Defect::Shared(function, texts))) => ground.replace_shared(function, texts).await?,
         Some((name, Defect::Rust)) if cfg!(trunkline_mutant) => {
             environment.push(("TRUNKLINE_MUTANT".to_owned(), name.to_owned()));

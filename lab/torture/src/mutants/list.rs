@@ -6,6 +6,8 @@ use crate::faults::Fault;
 pub enum Defect {
     /// A defect in a queue's function: the name of the template, and the texts to replace in it.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
+    /// A defect in several of a queue's functions, because the others would hide it in one.
+    Several(&'static [(&'static str, &'static [(&'static str, &'static str)])]),
     /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),
     /// A defect in the library, behind `cfg(trunkline_mutant)` and the mutant's name.
@@ -29,8 +31,8 @@ pub static MUTANTS: [Mutant; 22] = [
         defect: Defect::Sql(
             "ack",
             &[
-                ("q.attempt = d.attempt and q.error is null", "q.error is null"),
-                ("q.attempt = attempts[1] and q.error is null", "q.error is null"),
+                ("q.attempt = d.attempt and q.attempt > 0 and q.error is null", "q.error is null"),
+                ("q.attempt = attempts[1] and q.attempt > 0 and q.error is null", "q.error is null"),
                 ("returning q.id, q.size, q.attempt;", "returning q.id, q.size, attempts[1];"),
             ],
         ),
@@ -137,7 +139,7 @@ pub static MUTANTS: [Mutant; 22] = [
     },
     Mutant {
         name: "replay-reuses-numbers",
-        defect: Defect::Sql("replay", &[("b.attempt + b.released, b.attempt + b.released, 1", "0, 0, 1")]),
+        defect: Defect::Shared("replay_some", &[("b.attempt + b.released, b.attempt + b.released, 1", "0, 0, 1")]),
         breaks: &["one lease was given twice"],
         faults: &[],
         minutes: 0.7,

@@ -29,7 +29,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "keeps-leases-not-lanes",
         // Leases are renewed, but the hold on the lane is not.
-        defect: Defect::Sql("keep", &[("set held_until = clock + lease * 1.5", "set held_until = l.held_until")]),
+        defect: Defect::Sql("keep", &[("set held_until = clock + lease * 1.5", "set held_until = h.held_until")]),
         breaks: &[OVERTOOK, TOGETHER],
         faults: &[],
         minutes: 1.0,
@@ -58,13 +58,23 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "dead-letters-keep-keys",
-        defect: Defect::Sql(
-            "free",
-            &[(
-                "and h.until is null offset 0",
-                "and h.until is null and not exists (select from trunkline.{dead_} d where d.id = h.id) offset 0",
-            )],
-        ),
+        // A claim without a message counts as free, so the second text makes the claim count.
+        defect: Defect::Several(&[
+            (
+                "free",
+                &[(
+                    "and h.until is null offset 0",
+                    "and h.until is null and not exists (select from trunkline.{dead_} d where d.id = h.id) offset 0",
+                )],
+            ),
+            (
+                "unique",
+                &[(
+                    "coalesce(c.until <= since, not exists (",
+                    "coalesce(c.until <= since, not exists (select from trunkline.{dead_} d where d.id = c.id) and not exists (",
+                )],
+            ),
+        ]),
         breaks: &["a unique key was kept although its message had ended"],
         faults: &[],
         minutes: 0.5,
