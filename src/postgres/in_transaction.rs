@@ -41,6 +41,7 @@ pub trait ForeignTransaction: Sync {
     /// null. Each column of a returned row has the same form. The driver must request binary
     /// results.
     ///
+    /// # Errors
     /// The driver's own error. [`source`](std::error::Error::source) of the library's error returns
     /// it.
     fn fetch_binary(
@@ -51,7 +52,7 @@ pub trait ForeignTransaction: Sync {
 }
 
 pub(crate) mod sealed {
-    use super::{Arc, Fetched, Result, ToSql, Type};
+    use super::{Arc, Error, Fetched, Result, ToSql, Type};
 
     /// Runs one of the library's own statements.
     pub trait Fetch: Sync {
@@ -60,6 +61,11 @@ pub(crate) mod sealed {
             text: &Arc<str>,
             params: &[(&(dyn ToSql + Sync), Type)],
         ) -> impl Future<Output = Result<Vec<Fetched>>> + Send;
+
+        /// Makes the transaction fail, if it can be told: it cannot be committed.
+        fn fail(&self, error: Error) {
+            let _ = error; // other drivers cannot be told
+        }
     }
 }
 
@@ -102,6 +108,10 @@ impl sealed::Fetch for Transaction {
         let params: Vec<_> = params.iter().map(|(value, _)| *value).collect();
         let rows: Pending<Vec<Fetched>> = self.send_text(text, &params).await?;
         rows.await
+    }
+
+    fn fail(&self, error: Error) {
+        Transaction::fail(self, error);
     }
 }
 

@@ -118,6 +118,7 @@ impl Transaction {
     /// Inserts rows like [`Db::insert_many`], within this transaction. The statement is queued like
     /// that of [`Transaction::send`].
     ///
+    /// # Errors
     /// The errors of [`Transaction::send`].
     pub async fn insert_many<P: Params, R: Rows>(
         &self,

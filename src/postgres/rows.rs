@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use postgres_types::FromSqlOwned;
 
-use crate::postgres::wire::{Columns, Reply, Values, Wrong};
+use crate::postgres::wire::{Columns, Reply, Values, Wrong, frames};
 
 /// A row as a value of the caller's type, read column by column from the left.
 ///
@@ -45,6 +46,19 @@ pub trait Rows: Sized {
     /// # Errors
     /// There are more or fewer rows than expected, or a row cannot be read.
     fn read(answered: Answered<'_>) -> Result<Self, Wrong>;
+
+    /// Returns the value without any row, if [`Rows::add`] can add rows one by one.
+    #[doc(hidden)]
+    #[must_use]
+    fn without_rows() -> Option<Self> {
+        None
+    }
+
+    /// Adds a row that has arrived. The server may still be sending the next rows.
+    #[doc(hidden)]
+    fn add(&mut self, _row: Values<'_>) -> Result<(), Wrong> {
+        Ok(())
+    }
 }
 
 /// The reply to one statement.
@@ -74,6 +88,18 @@ pub(crate) fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
     match row.columns().len() - row.at() {
         0 => Ok(value),
         left => Err(format!("the statement has {} columns, {left} more than were read", row.columns().len()).into()),
+    }
+}
+
+/// Adds the rows in these messages. After the first row that cannot be read, its error remains.
+pub(crate) fn add_rows<R: Rows>(rows: &mut Result<R, Wrong>, columns: &Arc<Columns>, messages: &[Bytes]) {
+    let arrived = messages.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D');
+    for (_, body) in arrived {
+        let Ok(into) = rows else { return };
+        let row = Values::new(columns, body.get(2..).unwrap_or_default());
+        if let Err(wrong) = into.add(row) {
+            *rows = Err(wrong);
+        }
     }
 }
 
@@ -116,6 +142,15 @@ impl<T: FromRow> Rows for Option<T> {
 impl<T: FromRow> Rows for Vec<T> {
     fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
         answered.rows().map(whole).collect()
+    }
+
+    fn without_rows() -> Option<Self> {
+        Some(Self::new())
+    }
+
+    fn add(&mut self, row: Values<'_>) -> Result<(), Wrong> {
+        self.push(whole(row)?);
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
         params::Params,
         rows::{Answered, Rows},
         statement::Statement,
-        wire::{Columns, Group, IN_CATALOG, Prepared, Reply},
+        wire::{Columns, Group, IN_CATALOG, Prepared, Reply, Wrong},
     },
 };
 
@@ -17,6 +17,8 @@ impl Db {
     /// Runs a statement, and commits it before `Ok` is returned. Concurrent calls share
     /// connections, and statements that are sent at the same time share one write. A caller never
     /// waits for another caller's reply.
+    ///
+    /// The rows of a `Vec` are decoded while the server still sends the next ones.
     ///
     /// If the call is dropped while it waits, the statement may still run.
     ///
@@ -41,6 +43,10 @@ impl Db {
             group.bound.rows = R::MOST;
             params.with(|params| group.push(&prepared[0], params)).map(|()| group)
         };
+        if R::without_rows().is_some() {
+            let outcome = session.row_by_row::<R>(text, gather).await;
+            return outcome.map_err(|failure| told_to_user(0, text, failure))?.map_err(|cause| unreadable(text, cause));
+        }
         let outcome = session.together(std::iter::once(text), gather).await;
         let (answer, prepared) = outcome.map_err(|failure| told_to_user(0, text, failure))?;
         read(&answer, 0, &prepared[0].columns, text)
@@ -153,6 +159,9 @@ impl Db {
 }
 
 pub(crate) fn read<R: Rows>(answer: &Reply, place: usize, columns: &Arc<Columns>, text: &str) -> Result<R> {
-    let read = R::read(Answered { answer, place, columns });
-    read.map_err(|cause| Error::new(Kind::Rows { text: text.to_owned(), cause }))
+    R::read(Answered { answer, place, columns }).map_err(|cause| unreadable(text, cause))
+}
+
+pub(crate) fn unreadable(text: &str, cause: Wrong) -> Error {
+    Error::new(Kind::Rows { text: text.to_owned(), cause })
 }

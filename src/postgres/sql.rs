@@ -83,7 +83,7 @@ impl Schema {
         &self.0
     }
 
-    /// Replaces `trunkline` in a text by this schema's name.
+    /// Replaces the schema `trunkline` in a text with this schema's name.
     pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &*self.0 {
             Self::DEFAULT => Cow::Borrowed(text),

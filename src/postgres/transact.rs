@@ -74,6 +74,7 @@ impl Db {
     /// # }
     /// ```
     ///
+    /// # Errors
     /// The work's own error, unchanged; its transaction is rolled back. Otherwise the error of
     /// `begin` or of the commit. After the last try, the error of that try. Work whose connection
     /// is lost is not repeated. If the connection was lost during the commit, the error is

@@ -3,9 +3,13 @@
 pub(crate) mod sent;
 mod pipeline;
 mod pending;
+mod row_by_row;
 mod stream;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
 use tokio_postgres::types::ToSql;
 
@@ -67,19 +71,49 @@ impl Db {
     }
 
     /// Begins a transaction with modes in the syntax of SQL's `begin`, for example `isolation level
-    /// serializable, read only`.
+    /// serializable, read only`. The first call with these modes takes a round trip, which checks
+    /// them.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
             modes => format!("begin {modes}"),
         };
         let session = self.own_session().await?;
-        Ok(Transaction {
+        let transaction = Transaction {
             db: self.clone(),
             pipeline: Arc::new(Pipeline::new(session, begin)),
             committed: Arc::default(),
             lonely: LonelyTrips::default(),
-        })
+        };
+        if !modes.is_empty() && !self.attached::<AcceptedModes>().knows(modes) {
+            transaction.pipeline.begin_now().await?;
+            self.attached::<AcceptedModes>().add(modes);
+        }
+        Ok(transaction)
+    }
+}
+
+/// The modes that a server has accepted.
+#[derive(Debug, Default)]
+struct AcceptedModes(Mutex<BTreeSet<String>>);
+
+impl AcceptedModes {
+    /// The maximum number of texts to remember.
+    const MOST: usize = 64;
+
+    fn all(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn knows(&self, modes: &str) -> bool {
+        self.all().contains(modes)
+    }
+
+    fn add(&self, modes: &str) {
+        let mut all = self.all();
+        if all.len() < Self::MOST {
+            all.insert(modes.to_owned());
+        }
     }
 }
 
@@ -99,8 +133,8 @@ impl Transaction {
         params.with(|params| self.push(prepared, params, false))
     }
 
-    /// Queues one of the library's own statements, like [`Transaction::send`]. All rows are kept,
-    /// because only they show what the statement has done.
+    /// Queues one of the library's own statements, like [`Transaction::send`]. `max_answer` does
+    /// not apply, because only the rows show what the statement has done.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
         self.push(prepared, params, true)
@@ -115,13 +149,22 @@ impl Transaction {
     }
 
     /// Sends a statement and waits for its reply, and for the replies to all earlier statements.
+    /// If no earlier statement is queued, the rows of a `Vec` are decoded as they arrive.
     ///
     /// # Errors
     /// The errors of [`Db::run`](crate::Db::run), also for earlier statements whose replies were
     /// not awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         self.lonely.count(self.pipeline.is_quiet(), self.db.advice());
-        self.send(statement, params).await?.await
+        let prepared = self.prepared(statement.text()).await?;
+        if let Some(none) = R::without_rows() {
+            let sent = params
+                .with(|params| self.pipeline.push_alone(&prepared.text, |group| group.push(&prepared, params)))?;
+            if let Some(sent) = sent {
+                return self.row_by_row(&sent, &prepared, none).await;
+            }
+        }
+        params.with(|params| self.push(prepared, params, false))?.await
     }
 
     /// Runs a statement many times, like [`Db::run_many`](crate::Db::run_many), within this
@@ -159,6 +202,7 @@ impl Transaction {
 
     /// Commits the transaction.
     ///
+    /// # Errors
     /// The first error of a statement, or the commit's own error; the transaction has then had no
     /// effect. This also applies if the server answers the `commit` of a failed transaction only
     /// with a `ROLLBACK`. [`Error::is_outcome_unknown`] if the connection broke before the reply.
@@ -182,7 +226,8 @@ impl Transaction {
         match &*outcome {
             Ok(answer) if answer.tag(place) == "COMMIT" => {
                 self.db.give_back(self.pipeline.session.clone());
-                Ok(())
+                // Without a transaction, the server also answers with `COMMIT`.
+                self.pipeline.failure().map_or(Ok(()), Err)
             }
             Ok(_) => {
                 self.db.give_back(self.pipeline.session.clone());
@@ -201,6 +246,7 @@ impl Transaction {
 
     /// Rolls the transaction back, and waits for the server's confirmation.
     ///
+    /// # Errors
     /// The connection broke. The server then rolls back by itself.
     pub async fn rollback(self) -> Result<()> {
         self.rollback_shared().await
@@ -218,6 +264,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes the transaction fail: it sends nothing more, and its commit returns this error.
+    pub(crate) fn fail(&self, error: Error) {
+        self.pipeline.fail(error);
+    }
+
     /// Returns the error that aborted the transaction, if its reply has arrived.
     pub(crate) fn first_error(&self) -> Option<Error> {
         self.pipeline.first_error()
@@ -229,8 +280,8 @@ impl Transaction {
         self.committed.clone()
     }
 
-    /// Prepares a statement. If the server does not know it yet, earlier statements are sent first,
-    /// because it may need an object that they create.
+    /// Prepares a statement. If the server has not prepared it yet, earlier statements are sent
+    /// first, because the new statement may need an object that they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;
@@ -238,7 +289,7 @@ impl Transaction {
             return Ok(prepared);
         }
         self.pipeline.flush();
-        connection.prepare(text).await.map_err(|failure| self.pipeline.not_prepared(text, failure))
+        connection.prepare_of_user(text).await.map_err(|failure| self.pipeline.not_prepared(text, failure))
     }
 }
 

@@ -248,22 +248,19 @@ async fn without_prepared_statements_all_is_the_same() {
 #[tokio::test]
 async fn transaction_left_open_is_refused_without_losing_later_data() {
     let db = table().await;
-    for text in ["begin", "start transaction", "begin isolation level serializable"] {
-        for turn in 0..3 {
-            let refused = db.run(&Nothing::new(text), ()).await.expect_err("no caller could end it").to_string();
-            assert!(refused.contains("Db::begin") && refused.contains("open"), "{text}, {turn}: {refused}");
-        }
+    // Such a comment hides the word from the driver, which would refuse it before it is sent.
+    let begin = Nothing::new("/* a /* nested */ comment */ begin");
+    for turn in 0..3 {
+        let refused = db.run(&begin, ()).await.expect_err("no caller could end it").to_string();
+        assert!(refused.contains("Db::begin") && refused.contains("left open"), "{turn}: {refused}");
     }
-    let many = db.run_many(&Nothing::new("begin"), [(), ()]).await.expect_err("nor these").to_string();
+    let many = db.run_many(&begin, [(), ()]).await.expect_err("nor these").to_string();
     assert!(many.contains("Db::begin"), "{many}");
     for n in 0..6 {
         assert_eq!(db.run(&INSERT, (n, "there")).await.expect("inserted"), 1);
     }
     let other = db.begin().await.expect("another connection");
     assert_eq!(other.run(&COUNT, ()).await.expect("read"), (6,), "for all connections");
-    for text in ["commit", "rollback"] {
-        db.run(&Nothing::new(text), ()).await.expect("there is none, as the server warns");
-    }
 }
 
 #[tokio::test]

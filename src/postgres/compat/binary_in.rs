@@ -12,8 +12,8 @@ use crate::postgres::wire::WireError;
 /// The number of bytes that are collected before they are sent.
 const GATHERED: usize = 4 << 10;
 
-/// Writes rows to a [`CopyInSink`] of a `copy … from stdin binary`. If the copy is not finished, it
-/// is aborted.
+/// A writer of rows to a [`CopyInSink`] of a `copy … from stdin binary`. If the copy is not
+/// finished, it is aborted.
 #[derive(Debug)]
 pub struct BinaryCopyInWriter {
     sink: CopyInSink<Bytes>,

@@ -10,7 +10,7 @@ use crate::postgres::{
     wire::{Peer, reopen},
 };
 
-/// Cancels the statement that a client is running, over a separate connection.
+/// A token that cancels the statement that a client is running, over a separate connection.
 #[derive(Clone)]
 pub struct CancelToken {
     pub(super) target: Target,

@@ -55,8 +55,8 @@ enum CopyStage {
     Ended(u64),
 }
 
-/// Aborts the copy when it is dropped, unless the copy has begun. Later, an open copy may belong to
-/// another call.
+/// A guard that aborts the copy when it is dropped, unless the copy has begun. Later, an open copy
+/// may belong to another call.
 struct Beginning<'a>(Option<&'a ClientSession>);
 
 impl Beginning<'_> {

@@ -30,7 +30,7 @@ impl Encryption for NoTls {
     }
 }
 
-/// Encrypts according to `sslmode` and `sslrootcert`, like libpq.
+/// Encryption according to `sslmode` and `sslrootcert`, as in libpq.
 #[derive(Debug, Clone, Copy)]
 pub struct AsConfigured;
 

@@ -62,7 +62,7 @@ pub(crate) struct Listener {
     pub mark: String,
 }
 
-/// Keeps a channel subscribed until it is dropped.
+/// A subscription to a channel, which ends when the value is dropped.
 pub(crate) struct Subscription {
     pub heard: watch::Receiver<Heard>,
     name: String,
@@ -171,7 +171,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Returns true if the test notification arrived.
+/// Listens on one connection until it breaks. Returns whether the test notification arrived.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,

@@ -13,8 +13,7 @@ use tracing::debug;
 
 /// The number of consecutive lonely statements that causes advice.
 const MANY: u32 = 32;
-/// The maximum time in which a loop sends this number of statements. Occasional statements need no
-/// advice.
+/// The time within which these statements must be sent, as by a loop, to cause advice.
 const LOOP: Duration = Duration::from_secs(2);
 /// The minimum time between two pieces of advice of a [`Db`](crate::Db).
 const QUIET: Duration = Duration::from_secs(60);

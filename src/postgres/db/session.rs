@@ -19,9 +19,10 @@ use tracing::{debug, trace};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
+        rows::{Rows, add_rows},
         sql::Sql,
         target::Target,
-        wire::{Bound, Connection, Group, InFlight, Prepared, Reply, Row, Use, WireError},
+        wire::{Bound, Connection, Group, InFlight, Prepared, Reply, Row, Use, WireError, Wrong},
     },
 };
 
@@ -33,8 +34,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// one of the hosts is promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// Sets up each session. It sets the isolation level because `skip locked` must see the latest
-/// commits, whatever the database's default is.
+/// The statements that set up each session. They set the isolation level because `skip locked` must
+/// see the latest commits, whatever the database's default is.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
     ";\n",
@@ -141,9 +142,16 @@ impl Session {
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
-        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+        mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
     ) -> Result<(Reply, Vec<Prepared>), WireError> {
-        self.exchange(texts, gather, None::<fn(&[Prepared], &Reply, usize, usize)>).await
+        let mut outdated = None;
+        loop {
+            let (prepared, group) = self.gathered(texts.clone(), &mut gather, outdated.as_ref()).await?;
+            let outcome = self.connection.send(group).await;
+            if let Some(outcome) = self.outcome_of(outcome, texts.clone(), &mut outdated) {
+                return outcome.map(|reply| (reply, prepared));
+            }
+        }
     }
 
     /// Runs statements like [`Session::together`], and reads the reply in parts: see
@@ -152,56 +160,85 @@ impl Session {
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
-        gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
-        read: impl FnMut(&[Prepared], &Reply, usize, usize),
-    ) -> Result<(), WireError> {
-        self.exchange(texts, gather, Some(read)).await.map(drop)
-    }
-
-    async fn exchange<'a>(
-        &self,
-        texts: impl Iterator<Item = &'a str> + Clone,
         mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
-        mut read: Option<impl FnMut(&[Prepared], &Reply, usize, usize)>,
-    ) -> Result<(Reply, Vec<Prepared>), WireError> {
+        mut read: impl FnMut(&[Prepared], &Reply, usize, usize),
+    ) -> Result<(), WireError> {
         let mut outdated = None;
         loop {
-            let underway = InFlight::new(&self.load);
-            let mut prepared = Vec::with_capacity(texts.size_hint().0);
-            for (place, text) in texts.clone().enumerate() {
-                let one = self.connection.prepare(text).await;
-                // If the first try has aborted an open transaction, its failure is the one to
-                // return.
-                prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
+            let (prepared, group) = self.gathered(texts.clone(), &mut gather, outdated.as_ref()).await?;
+            let incoming = self.connection.send_in_parts(group);
+            let outcome = incoming.parts(|reply, at, place| read(&prepared, reply, at, place)).await;
+            if let Some(outcome) = self.outcome_of(outcome, texts.clone(), &mut outdated) {
+                return outcome.map(drop);
             }
-            let mut group = gather(&prepared)?;
-            group.load = Some(underway);
-            self.connection.room().await;
-            let outcome = match &mut read {
-                None => self.connection.send(group).await,
-                Some(read) => {
-                    self.connection
-                        .send_in_parts(group)
-                        .parts(|reply, at, place| read(&prepared, reply, at, place))
-                        .await
+        }
+    }
+
+    /// Runs one statement, and decodes its rows while the server sends the next ones. An error of
+    /// the server is returned rather than the error of a row.
+    pub async fn row_by_row<R: Rows>(
+        &self,
+        text: &str,
+        mut gather: impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+    ) -> Result<Result<R, Wrong>, WireError> {
+        let (texts, mut outdated) = (std::iter::once(text), None);
+        loop {
+            let (prepared, group) = self.gathered(texts.clone(), &mut gather, outdated.as_ref()).await?;
+            let mut rows = R::without_rows().ok_or_else(|| "a reply that is read as a whole".into());
+            let (mut incoming, mut place) = (self.connection.send_in_parts(group), None);
+            let outcome = loop {
+                let arrived = std::future::poll_fn(|context| incoming.poll_rows(&mut place, context)).await;
+                add_rows(&mut rows, &prepared[0].columns, &arrived.chunks);
+                if let Some(outcome) = arrived.end {
+                    break outcome;
                 }
             };
-            match outcome {
-                // A queue was dropped and created again, or a pooler switched to another server
-                // connection.
-                Err(failure) if outdated.is_none() && failure.is_outdated() => {
-                    outdated = Some(failure);
-                    texts.clone().for_each(|text| self.connection.forget(text));
-                }
-                Err(failure) if self.writes && failure.is_read_only() => {
-                    self.demoted.store(true, Ordering::Relaxed);
-                    return Err(failure);
-                }
-                outcome => {
-                    let outcome = outcome.map_err(|failure| first_of(outdated.as_ref(), failure));
-                    return outcome.map(|answer| (answer, prepared));
-                }
+            if let Some(outcome) = self.outcome_of(outcome, texts.clone(), &mut outdated) {
+                return outcome.map(|_| rows);
             }
+        }
+    }
+
+    /// Prepares statements, and builds the group. `outdated` is the failure of a first try.
+    async fn gathered<'a>(
+        &self,
+        texts: impl Iterator<Item = &'a str>,
+        gather: &mut impl FnMut(&[Prepared]) -> Result<Group, WireError>,
+        outdated: Option<&WireError>,
+    ) -> Result<(Vec<Prepared>, Group), WireError> {
+        let underway = InFlight::new(&self.load);
+        let mut prepared = Vec::with_capacity(texts.size_hint().0);
+        for (place, text) in texts.enumerate() {
+            let one = self.connection.prepare_of_user(text).await;
+            // If the first try has aborted an open transaction, its failure is the one to return.
+            prepared.push(one.map_err(|failure| first_of(outdated, failure.of_statement(place, text)))?);
+        }
+        let mut group = gather(&prepared)?;
+        group.load = Some(underway);
+        self.connection.room().await;
+        Ok((prepared, group))
+    }
+
+    /// Returns the outcome of a try, or `None` if its statements must be prepared again.
+    fn outcome_of<'a>(
+        &self,
+        outcome: Result<Reply, WireError>,
+        texts: impl Iterator<Item = &'a str>,
+        outdated: &mut Option<WireError>,
+    ) -> Option<Result<Reply, WireError>> {
+        match outcome {
+            // A queue was dropped and created again, or a pooler switched to another server
+            // connection.
+            Err(failure) if outdated.is_none() && failure.is_outdated() => {
+                *outdated = Some(failure);
+                texts.for_each(|text| self.connection.forget(text));
+                None
+            }
+            Err(failure) if self.writes && failure.is_read_only() => {
+                self.demoted.store(true, Ordering::Relaxed);
+                Some(Err(failure))
+            }
+            outcome => Some(outcome.map_err(|failure| first_of(outdated.as_ref(), failure))),
         }
     }
 

@@ -47,7 +47,7 @@ impl Environment<'_> {
         VARIABLES.iter().filter_map(setting).collect()
     }
 
-    /// Returns the path of a file in the user's home folder, at the same place as in libpq.
+    /// Returns the path at which libpq looks for a file in the user's home folder.
     pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// Uses rustls for every host. Unix sockets have no name and never use TLS.
+/// A connector that uses rustls for every host. Unix sockets have no name and never use TLS.
 #[derive(Clone)]
 pub(crate) struct MakeTls(MakeRustlsConnect);
 
@@ -120,7 +120,7 @@ fn trust(by_name: bool, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Resu
     Ok(Arc::new(Trust { verifier, trusted, revoked, by_name }))
 }
 
-/// Encrypts without verifying the server: libpq's `sslmode=require` without a root certificate.
+/// A verifier that accepts every server: libpq's `sslmode=require` without a root certificate.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

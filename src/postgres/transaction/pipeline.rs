@@ -36,6 +36,9 @@ struct PipelineState {
     portals: u64,
     /// The error of a statement that could not be prepared.
     unprepared: Option<Error>,
+    /// The error after which this transaction sends nothing more. The server has no transaction,
+    /// or one that must not be committed.
+    failed: Option<Error>,
 }
 
 impl std::fmt::Debug for Pipeline {
@@ -76,11 +79,35 @@ impl Pipeline {
         add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
         self.flush();
+        self.send_in(ReplyMode::Streamed, &mut self.state(), text, add)
+    }
+
+    /// Sends a statement whose rows are read as they arrive, unless other statements are queued.
+    /// Their replies are read as a whole, with this one.
+    pub fn push_alone(
+        &self,
+        text: &str,
+        add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
+    ) -> Result<Option<Arc<Sent>>> {
         let mut state = self.state();
+        if !state.open.is_empty() {
+            return Ok(None);
+        }
+        self.send_in(ReplyMode::InParts, &mut state, text, add).map(|(sent, _)| Some(sent))
+    }
+
+    /// Adds a statement to the open group, and sends the group. Its reply arrives in this mode.
+    fn send_in(
+        &self,
+        mode: ReplyMode,
+        state: &mut PipelineState,
+        text: &str,
+        add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
+    ) -> Result<(Arc<Sent>, usize)> {
         let place = state.add(text, add)?;
-        state.open.mode = ReplyMode::Streamed;
+        state.open.mode = mode;
         let sent = state.opened.clone();
-        self.send_open(&mut state);
+        self.send_open(state);
         Ok((sent, place))
     }
 
@@ -106,9 +133,40 @@ impl Pipeline {
         state.sent.push(sent);
     }
 
+    /// Sends `begin` alone, and waits until the server has accepted it.
+    pub async fn begin_now(&self) -> Result<()> {
+        let sent = {
+            let mut state = self.state();
+            state.begin()?;
+            let sent = state.opened.clone();
+            self.send_open(&mut state);
+            sent
+        };
+        match &*sent.answer().await {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(self.error(&sent, failure)),
+        }
+    }
+
+    /// Makes the transaction fail: it sends nothing more, and cannot be committed.
+    pub fn fail(&self, error: Error) {
+        self.state().failed.get_or_insert(error);
+    }
+
+    /// Returns the error after which nothing more is sent. If `begin` failed, later statements
+    /// would run without a transaction.
+    pub fn failure(&self) -> Option<Error> {
+        let mut state = self.state();
+        state.note_begin();
+        state.failed.clone()
+    }
+
     /// Ends the transaction with this statement, unless nothing was sent before it.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
+        if with == "commit" {
+            state.check()?;
+        }
         if with == "rollback" {
             state.open = Group::new(); // these statements were never sent
         }
@@ -158,15 +216,17 @@ impl Pipeline {
         }
     }
 
-    /// Records that a statement could not be prepared. If the transaction has begun, this aborts
-    /// it.
+    /// Records that a statement could not be prepared. If the transaction has begun, the server has
+    /// aborted it; otherwise nothing more is sent.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();
         let mut state = self.state();
         let error = earlier.unwrap_or_else(|| told_to_user(state.statements, text, failure.of_statement(0, text)));
-        if state.begun && state.unprepared.is_none() {
-            state.unprepared = Some(error.clone());
+        if state.begun {
+            state.unprepared.get_or_insert_with(|| error.clone());
+        } else {
+            state.failed.get_or_insert_with(|| error.clone());
         }
         error
     }
@@ -223,10 +283,19 @@ impl Pipeline {
 }
 
 impl PipelineState {
-    fn check(&self) -> Result<()> {
-        match self.ended {
-            true => Err(Error::invalid("the transaction has ended; begin another")),
-            false => Ok(()),
+    fn check(&mut self) -> Result<()> {
+        self.note_begin();
+        match &self.failed {
+            _ if self.ended => Err(Error::invalid("the transaction has ended; begin another")),
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails the transaction if `begin` is known to have failed.
+    fn note_begin(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.sent.iter().find_map(|sent| sent.begin_error());
         }
     }
 
@@ -255,6 +324,7 @@ impl PipelineState {
     /// Forgets all groups before a successful one. If an earlier group failed, it was rolled back
     /// to a savepoint.
     fn forget_good(&mut self) {
+        self.note_begin();
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
             self.sent.drain(..=good);
             self.unprepared = None;

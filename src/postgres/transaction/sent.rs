@@ -106,6 +106,14 @@ impl Sent {
         Some(stage.answered(reply, unread))
     }
 
+    /// Returns the error of `begin`, if it is known to have failed.
+    pub fn begin_error(&self) -> Option<Error> {
+        match &*self.begins.then(|| self.seen()).flatten()? {
+            Err(failure @ WireError::Server { statement: 0, .. }) => Some(self.error(failure)),
+            _ => None,
+        }
+    }
+
     /// Returns the error, with the statement's number in the transaction.
     pub fn error(&self, failure: &WireError) -> Error {
         let failure = match failure.clone() {

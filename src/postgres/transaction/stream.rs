@@ -111,6 +111,7 @@ impl<T: FromRow> RowStream<T> {
     /// Returns the next chunk of rows, or `None` at the end. A chunk is shorter than requested only
     /// at the end or before an error. The call may be dropped while it waits; no row is lost.
     ///
+    /// # Errors
     /// The errors of the statement and of earlier statements, returned after the rows before the
     /// error. If the transaction has ended, the rows that have arrived are returned first, and then
     /// an error.

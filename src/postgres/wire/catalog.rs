@@ -11,7 +11,12 @@ use std::{
 
 use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
-use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
+use super::{
+    Connection, Group, Prepared, Row, WireError,
+    cached_statement::Signature,
+    row::Columns,
+    soil::{bounds_transaction, copies},
+};
 
 /// The maximum depth of nested types, and the maximum number of lookups for one statement. No real
 /// catalog reaches these limits, but a hostile server might.
@@ -66,6 +71,24 @@ impl Connection {
         let text: Arc<str> = text.into();
         unnamed.insert(text.clone(), columns.clone());
         Ok(Prepared { text, named: None, columns })
+    }
+
+    /// Prepares a statement of the user. Refuses a copy from or to the client: its exchange would
+    /// break the connection for all that share it. Refuses the bounds of transactions, too: after a
+    /// commit, the next statements of a `Transaction` would have no transaction.
+    pub async fn prepare_of_user(&self, text: &str) -> Result<Prepared, WireError> {
+        match self.prepared(text) {
+            Some(prepared) => Ok(prepared),
+            None if copies(text) => Err(WireError::encode(
+                "a copy from stdin or to stdout is no statement with parameters and rows: use copy_in; to copy out, use \
+                 postgres::compat",
+            )),
+            None if bounds_transaction(text) => Err(WireError::encode(
+                "this statement begins or ends a transaction: use Db::begin, Transaction::commit and Transaction::rollback, or \
+                 Db::transact",
+            )),
+            None => self.prepare(text).await,
+        }
     }
 
     pub async fn typed(&self, described: &Signature) -> Result<Columns, WireError> {

@@ -21,8 +21,8 @@ const QUEUED: usize = 8 << 20;
 /// The maximum number of statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Resets the session state that a user's statement may have changed, and restores the library's
-/// settings.
+/// The statements that reset the session state that a user's statement may have changed, and
+/// restore the library's settings.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",

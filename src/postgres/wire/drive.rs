@@ -186,8 +186,8 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // A statement sent as an ordinary one was a `COPY FROM STDIN`. The server would
-                    // wait forever for the data.
+                    // The statement was a `COPY FROM STDIN`, but the call that sent it has no data.
+                    // The server would wait for the data forever.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
@@ -243,7 +243,7 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns an error to every caller when the driver ends, for any reason.
+/// A guard that returns an error to every caller when the driver ends, for any reason.
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,

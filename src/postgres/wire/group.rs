@@ -100,7 +100,7 @@ pub(crate) struct Portal<'a> {
     pub most: i32,
 }
 
-/// Requests all rows of the unnamed portal.
+/// The unnamed portal, of which all rows are requested.
 const ALL: Portal<'_> = Portal { name: "", most: 0 };
 
 impl Group {

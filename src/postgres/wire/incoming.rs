@@ -22,10 +22,11 @@ pub(crate) struct Incoming {
     place: WaitingPlace,
     /// The reader of the reply; `None` once the reply is complete.
     reading: Option<Reading>,
-    is_streamed: bool,
+    /// True if the reply is read as it arrives.
+    is_read_early: bool,
 }
 
-/// Rows of a stream that have arrived.
+/// Rows that have arrived.
 pub(crate) struct Arrived {
     /// Messages of the server, including rows.
     pub chunks: Vec<Bytes>,
@@ -35,16 +36,16 @@ pub(crate) struct Arrived {
 
 impl Incoming {
     pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool, mode: ReplyMode) -> Self {
-        let is_streamed = mode == ReplyMode::Streamed;
-        Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_streamed }
+        let is_read_early = mode != ReplyMode::Whole;
+        Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_read_early }
     }
 
     /// Returns the whole reply, once, if it has arrived. Also returns the messages that the reader
-    /// of a stream has not received yet.
+    /// of rows has not received yet.
     pub fn come(&mut self) -> Option<(Result<Reply, WireError>, Vec<Bytes>)> {
         let came = self.inbox.ended()?;
         let unread = match &came {
-            Ok(came) if self.is_streamed => came.chunks.clone(),
+            Ok(came) if self.is_read_early => came.chunks.clone(),
             _ => Vec::new(),
         };
         Some((self.read(came), unread))
@@ -57,7 +58,8 @@ impl Incoming {
         Poll::Ready(self.read(came))
     }
 
-    /// Waits for rows of a streamed reply, or for its end.
+    /// Waits for rows of a reply that is read as it arrives, or for its end. Only the end confirms
+    /// the statement.
     pub fn poll_rows(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Arrived> {
         let (came, is_last) = match ready!(self.inbox.poll_part(place, context)) {
             Ok(part) => part,

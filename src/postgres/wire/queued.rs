@@ -43,7 +43,7 @@ pub(super) struct Queued {
     /// Groups that await their replies, oldest first. Replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
-    /// The number of statement names so far.
+    /// The number of statement names that were used so far.
     pub names: u64,
     pub ended: Option<Why>,
     /// True if the last caller is gone. The driver then ends the session after the last reply.

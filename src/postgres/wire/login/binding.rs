@@ -38,7 +38,8 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the number of bits of the hash in RSA-PSS parameters. The default is SHA-1.
+/// Returns the number of bits of the hash that RSA-PSS parameters name. The default is SHA-1, and
+/// RFC 5929 replaces SHA-1 with SHA-256.
 fn pss_bits(parameters: &[u8]) -> Option<u32> {
     let (parameters, _) = element(parameters, SEQUENCE)?;
     let Some((hash, _)) = element(parameters, FIRST_FIELD) else { return Some(256) };

@@ -16,7 +16,7 @@ const LONGEST: usize = 64 << 10;
 /// The maximum number of notices that are kept.
 const NOTICES: usize = 16;
 
-/// Sends and receives one message at a time, until the login is complete.
+/// The exchange of messages with the server, one at a time, until the login is complete.
 pub(super) struct Exchange {
     pub stream: Stream,
     /// The bytes received after the last message.

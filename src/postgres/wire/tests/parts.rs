@@ -19,7 +19,7 @@ use super::{
 };
 use crate::postgres::{
     target::AnswerLimits,
-    wire::{Reply, answer::Reading, inbox::Came},
+    wire::{Incoming, Reply, answer::Reading, frames, inbox::Came},
 };
 
 const END: &[u8] = b"SELECT 1\0";
@@ -96,6 +96,85 @@ async fn reply_in_parts_is_bounded_and_its_reader_may_leave() {
     assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
     assert!(read < 140, "{read} answers of 8,000 bytes are more than the limit");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("in step").tag(0), "SELECT 1");
+    let one = connection.send_in_parts(group(&["select 4"]));
+    let mut bytes = 0;
+    let reading = row_by_row(one, |length| bytes += length);
+    let says = async {
+        for _ in 0..400 {
+            server.write_all(&row(&[&vec![b'x'; 8000]])).await.expect("read");
+        }
+        server.write_all(&[message(b'C', END), ready(b'I')].concat()).await.expect("read");
+    };
+    let (outcome, ()) = timeout(SOON, async { tokio::join!(reading, says) }).await.expect("answered");
+    assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
+    assert!(bytes < 2 << 20, "{bytes} bytes are more than the limit and what is collected before rows are dropped");
+}
+
+/// Reads a reply row by row. Passes the length of each row on.
+async fn row_by_row(mut reply: Incoming, mut seen: impl FnMut(usize)) -> Result<Reply, WireError> {
+    let mut place = None;
+    loop {
+        let arrived = std::future::poll_fn(|context| reply.poll_rows(&mut place, context)).await;
+        let messages = arrived.chunks.iter().flat_map(|chunk| frames(chunk));
+        messages.filter(|(kind, _)| *kind == b'D').for_each(|(_, body)| seen(body.len()));
+        if let Some(end) = arrived.end {
+            return end;
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_of_one_statement_are_read_before_its_end() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
+    let (seen, mut rows) = mpsc::unbounded_channel();
+    let reply = connection.send_in_parts(group(&["select 1"]));
+    let reading = tokio::spawn(row_by_row(reply, move |length| seen.send(length).unwrap_or_default()));
+    let large = row(&[&vec![b'x'; 40_000]]);
+    server.write_all(&[&large[..], &large, &large, &large].concat()).await.expect("sent");
+    let large = Some(2 + 4 + 40_000);
+    for _ in 0..3 {
+        assert_eq!(timeout(SOON, rows.recv()).await.expect("before the end"), large);
+    }
+    assert!(!reading.is_finished(), "the statement has not ended");
+    server.write_all(&[row(&[b"y"]), message(b'C', END), ready(b'I')].concat()).await.expect("sent");
+    assert!(timeout(SOON, reading).await.expect("ended").expect("no panic").is_ok());
+    assert_eq!([rows.recv().await, rows.recv().await, rows.recv().await], [large, Some(2 + 4 + 1), None]);
+}
+
+#[tokio::test]
+async fn rows_that_were_read_may_still_be_those_of_a_failed_statement() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
+    let reply = connection.send_in_parts(group(&["select 1"]));
+    let error = message(b'E', b"VERROR\0C22012\0Mdivision\0\0");
+    let large = row(&[&vec![b'x'; 40_000]]);
+    server.write_all(&[&large[..], &large, &error, &ready(b'I')].concat()).await.expect("sent");
+    let mut read = 0;
+    let outcome = timeout(SOON, row_by_row(reply, |_| read += 1)).await.expect("answered");
+    assert!(matches!(outcome, Err(WireError::Server { statement: 0, .. })), "{outcome:?}");
+    assert_eq!(read, 2);
+    // Without its end, a statement has not run.
+    let reply = connection.send_in_parts(group(&["select 1"]));
+    server.write_all(&[&large[..], &ready(b'I')].concat()).await.expect("sent");
+    let outcome = timeout(SOON, row_by_row(reply, |_| ())).await.expect("answered");
+    assert!(matches!(outcome, Err(WireError::Protocol(_))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn rows_that_came_before_somebody_looked_at_the_reply_are_kept() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
+    let mut reply = connection.send_in_parts(group(&["select 1"]));
+    server.write_all(&[answer(1), ready(b'I')].concat()).await.expect("sent");
+    let looked = async {
+        loop {
+            if let Some((outcome, unread)) = reply.come() {
+                return (outcome, unread);
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let (outcome, unread) = timeout(SOON, looked).await.expect("answered");
+    assert!(outcome.is_ok());
+    assert_eq!(unread.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D').count(), 1);
 }
 
 #[test]

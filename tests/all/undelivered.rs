@@ -1,0 +1,107 @@
+//! Tests takes whose messages no caller receives, and handles whose queue or schema is gone.
+
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use tokio::time::timeout;
+use trunkline::{Dequeue, Settings, Wait, Worker, postgres::Statement};
+
+use crate::fixture::{Place, SOON, eventually, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_take_in_makes_the_commit_fail() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let transaction = db.begin().await.expect("begun");
+    transaction.run(&Statement::<(), (i32,)>::new("select 1"), ()).await.expect("begun on the server");
+    {
+        let mut taking = pin!(queue.take_in(&transaction, 1));
+        poll_fn(|context| {
+            assert!(taking.as_mut().poll(context).is_pending(), "no answer can have come");
+            Poll::Ready(())
+        })
+        .await;
+    }
+    let error = transaction.commit().await.expect_err("no caller has the message");
+    assert!(error.to_string().contains("take again"), "{error}");
+    let again = async || queue.take(1).await.expect("taken").len() == 1;
+    eventually("the message is back", again).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn received_take_in_commits_after_another_call_was_dropped_idle() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let transaction = db.begin().await.expect("begun");
+    // Nothing is due, so the transaction has taken nothing when the wait ends.
+    timeout(Duration::from_millis(1), consumer.take_in(&transaction, 1)).await.expect_err("nothing is due");
+    queue.enqueue(1).await.expect("enqueued");
+    assert_eq!(consumer.take_in(&transaction, 1).await.expect("taken").len(), 1);
+    transaction.commit().await.expect("committed");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn take_with_needs_a_number_of_messages() {
+    let Place { queue, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let work = consumer.take_with(0, |_, _| Box::pin(async { Ok::<(), std::io::Error>(()) }));
+    let error = timeout(SOON, work).await.expect("at once").expect_err("refused");
+    assert!(error.to_string().contains("at least one message"), "{error}");
+    assert_eq!(queue.stats().await.expect("counted").messages, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_connection_before_the_commit_is_no_unknown_outcome() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let end = Statement::<(), (bool,)>::new("select pg_terminate_backend(pg_backend_pid())");
+    let work = consumer.take_with(1, |transaction, _| {
+        let end = end.clone();
+        Box::pin(async move {
+            transaction.run(&end, ()).await?;
+            Ok::<(), trunkline::Error>(())
+        })
+    });
+    let error = timeout(SOON, work).await.expect("in time").expect_err("the session ended");
+    assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+    drop(db);
+    let message = &consumer.lease(1).await.expect("leased")[0];
+    assert_eq!(message.attempt, 1, "no attempt was counted before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn longest_poll_is_no_overflow() {
+    let Place { queue, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut consumer = queue.consumer(Wait::Poll(Duration::MAX));
+    let request = || Dequeue::up_to(1).within(Duration::from_millis(1));
+    assert!(consumer.lease(request()).await.expect("nothing is due").is_empty());
+    queue.enqueue(1).await.expect("enqueued");
+    assert_eq!(timeout(SOON, consumer.take(1)).await.expect("in time").expect("taken").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_dropped_schema_miss_their_queue() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let worker = Worker::new(queue.clone(), |_| async { Ok::<(), trunkline::Failure>(()) });
+    db.teardown().await.expect("gone");
+    let missing = [
+        queue.take(1).await.map(drop),
+        queue.peek(1).await.map(drop),
+        queue.dead_letters(0, 1).await.map(drop),
+        queue.archived(0, 1).await.map(drop),
+        queue.find(1024).await.map(drop),
+        queue.replay_all().await.map(drop),
+        queue.prune(Duration::ZERO).await.map(drop),
+        queue.cancel(&[1024]).await.map(drop),
+        queue.enqueue(2).await.map(drop),
+    ];
+    for (at, outcome) in missing.into_iter().enumerate() {
+        let error = outcome.expect_err("nothing is there");
+        assert!(error.is_no_queue(), "{at}: {error}");
+    }
+    let error = timeout(SOON, worker.run(std::future::pending())).await.expect("it ends").expect_err("no queue");
+    assert!(error.is_no_queue(), "{error}");
+}
