@@ -207,7 +207,7 @@ table queue_emails (
     error text,
     payload jsonb[] not null,
     metadata jsonb[]
-) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0);
 
 table queue_orders (
     id bigint not null default nextval('id_orders'::regclass),
@@ -223,7 +223,7 @@ table queue_orders (
     keys text[] not null,
     line text not null default ''::text,
     place timestamp with time zone not null
-) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0);
 
 table queue_tasks (
     id bigint not null default nextval('id_tasks'::regclass),
@@ -236,7 +236,7 @@ table queue_tasks (
     payload text[] not null,
     metadata jsonb[],
     lane smallint not null default 0
-) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0);
 
 table relay (
     name text not null,
@@ -293,7 +293,7 @@ table unique_tasks (
     id bigint not null,
     until timestamp with time zone,
     claimed_at timestamp with time zone
-) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05);
+) with (autovacuum_vacuum_threshold=1000, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_cost_delay=0);
 
 table version (
     version integer not null,
@@ -628,6 +628,8 @@ function discard(queue text, ids bigint[]) returns bigint language plpgsql volat
 
 function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function discard_some(queue text, ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
+
 function dispatch(queue text, payload anyelement) returns bigint language plpgsql volatile;
 
 function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -641,10 +643,10 @@ begin
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
-        -- The usual case, at half the cost: the range is one whole row.
+        -- The usual case: the range is one whole row. This costs half of the general case.
         return query
             delete from trunkline."queue_emails" q
-            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning q.id, q.size, q.attempt;
         if found then
             return;
@@ -654,7 +656,7 @@ begin
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -681,10 +683,10 @@ begin
         perform from trunkline."lane_orders" where false;
     end if;
     if cardinality(ids) = 1 then
-        -- The usual case, at half the cost: the range is one whole row.
+        -- The usual case: the range is one whole row. This costs half of the general case.
         return query
             delete from trunkline."queue_orders" q
-            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning q.id, q.size, q.attempt;
         if found then
             return;
@@ -694,7 +696,7 @@ begin
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -721,10 +723,10 @@ begin
         perform from trunkline."lane_tasks" where false;
     end if;
     if cardinality(ids) = 1 then
-        -- The usual case, at half the cost: the range is one whole row.
+        -- The usual case: the range is one whole row. This costs half of the general case.
         return query
             delete from trunkline."queue_tasks" q
-            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning q.id, q.size, q.attempt;
         if found then
             return;
@@ -734,7 +736,7 @@ begin
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -885,7 +887,7 @@ begin
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
                       trunkline."do_kept_emails"(q) as own, d.attempt as under
         ), kept as (
@@ -918,7 +920,7 @@ begin
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
                       trunkline."do_kept_orders"(q) as own, d.attempt as under
         ), kept as (
@@ -951,7 +953,7 @@ begin
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
                       trunkline."do_kept_tasks"(q) as own, d.attempt as under
         ), kept as (
@@ -974,29 +976,12 @@ begin
     end loop;
 end ;
 
-function do_archived_emails(after bigint, n bigint) returns SETOF archive_emails language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select a.* from trunkline."archive_emails" a where a.id > after order by a.id limit n;
-end ;
-
-function do_archived_orders(after bigint, n bigint) returns SETOF archive_orders language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select a.* from trunkline."archive_orders" a where a.id > after order by a.id limit n;
-end ;
-
-function do_archived_tasks(after bigint, n bigint) returns SETOF archive_tasks language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select a.* from trunkline."archive_tasks" a where a.id > after order by a.id limit n;
-end ;
-
 function do_back_emails(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload jsonb[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C as 
 #variable_conflict use_variable
 declare
     named text;
     restored text;
+    stored bigint;
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
@@ -1015,6 +1000,10 @@ begin
              values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || 'emails', named, restored)
             using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
     end if;
+    get diagnostics stored = row_count;
+    if stored = 0 then
+        perform trunkline.not_stored('emails', size, 0);
+    end if;
 end ;
 
 function do_back_orders(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload payload_orders[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C as 
@@ -1022,6 +1011,7 @@ function do_back_orders(id bigint, enqueued_at timestamp with time zone, attempt
 declare
     named text;
     restored text;
+    stored bigint;
     all_keys text[];
 begin
     -- The row may come from another server, or from before the queue got more lanes.
@@ -1052,6 +1042,10 @@ begin
              values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || 'orders', named, restored)
             using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
     end if;
+    get diagnostics stored = row_count;
+    if stored = 0 then
+        perform trunkline.not_stored('orders', size, 0);
+    end if;
 end ;
 
 function do_back_tasks(id bigint, enqueued_at timestamp with time zone, attempt integer, released integer, error text, size integer, payload text[], metadata jsonb[], own jsonb) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C as 
@@ -1059,6 +1053,7 @@ function do_back_tasks(id bigint, enqueued_at timestamp with time zone, attempt 
 declare
     named text;
     restored text;
+    stored bigint;
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
@@ -1077,10 +1072,16 @@ begin
              values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || 'tasks', named, restored)
             using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
     end if;
+    get diagnostics stored = row_count;
+    if stored = 0 then
+        perform trunkline.not_stored('tasks', size, 0);
+    end if;
 end ;
 
 function do_batch_emails(payloads jsonb[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    stored bigint;
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
@@ -1114,6 +1115,10 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
+    get diagnostics stored = row_count;
+    if stored <> cardinality(payloads) then
+        perform trunkline.not_stored('emails', cardinality(payloads), stored);
+    end if;
     if cardinality(payloads) > 0 and trunkline.announced('trunkline.emails') then
         perform pg_notify('trunkline.emails', '');
     end if;
@@ -1126,6 +1131,8 @@ end ;
 
 function do_batch_tasks(payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    stored bigint;
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
@@ -1159,6 +1166,10 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
+    get diagnostics stored = row_count;
+    if stored <> cardinality(payloads) then
+        perform trunkline.not_stored('tasks', cardinality(payloads), stored);
+    end if;
     if cardinality(payloads) > 0 and trunkline.announced('trunkline.tasks') then
         perform pg_notify('trunkline.tasks', '');
     end if;
@@ -1196,7 +1207,7 @@ begin
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
                       trunkline."do_kept_emails"(q) as own, d.reason, d.attempt as under
         ), dead as (
@@ -1230,7 +1241,7 @@ begin
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
                       trunkline."do_kept_orders"(q) as own, d.reason, d.attempt as under
         ), dead as (
@@ -1264,7 +1275,7 @@ begin
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
                       trunkline."do_kept_tasks"(q) as own, d.reason, d.attempt as under
         ), dead as (
@@ -1682,57 +1693,6 @@ begin
     end if;
 end ;
 
-function do_dead_emails(after bigint, n bigint) returns SETOF dead_emails language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select d.* from trunkline."dead_emails" d where d.id > after order by d.id limit n;
-end ;
-
-function do_dead_orders(after bigint, n bigint) returns SETOF dead_orders language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select d.* from trunkline."dead_orders" d where d.id > after order by d.id limit n;
-end ;
-
-function do_dead_tasks(after bigint, n bigint) returns SETOF dead_tasks language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select d.* from trunkline."dead_tasks" d where d.id > after order by d.id limit n;
-end ;
-
-function do_discard_emails(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    return query delete from trunkline."dead_emails" d where d.id = any (ids) returning d.id;
-end ;
-
-function do_discard_orders(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_orders" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_orders" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    return query delete from trunkline."dead_orders" d where d.id = any (ids) returning d.id;
-end ;
-
-function do_discard_tasks(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_tasks" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_tasks" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    return query delete from trunkline."dead_tasks" d where d.id = any (ids) returning d.id;
-end ;
-
 function do_enqueue_emails(payload anyelement) returns bigint language plpgsql volatile as 
 declare
     id pg_catalog.int8;
@@ -1741,6 +1701,9 @@ begin
         perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+    if id is null then
+        perform trunkline.not_stored('emails', 1, 0);
+    end if;
     if trunkline.announced('trunkline.emails') then
         perform pg_catalog.pg_notify('trunkline.emails', '');
     end if;
@@ -1760,6 +1723,9 @@ begin
         perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+    if id is null then
+        perform trunkline.not_stored('tasks', 1, 0);
+    end if;
     if trunkline.announced('trunkline.tasks') then
         perform pg_catalog.pg_notify('trunkline.tasks', '');
     end if;
@@ -1783,7 +1749,7 @@ begin
             update trunkline."queue_emails" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -1819,7 +1785,7 @@ begin
             update trunkline."queue_orders" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -1855,7 +1821,7 @@ begin
             update trunkline."queue_tasks" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -2071,8 +2037,9 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
-            -- time while there is none.
+            -- Buries the locked messages that have used all attempts. The scan continues at the
+            -- first locked message that has attempts left. If there is none, it continues after the
+            -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own)
@@ -2222,8 +2189,9 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
-            -- time while there is none.
+            -- Buries the locked messages that have used all attempts. The scan continues at the
+            -- first locked message that has attempts left. If there is none, it continues after the
+            -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_orders" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own)
@@ -2363,8 +2331,9 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
-            -- time while there is none.
+            -- Buries the locked messages that have used all attempts. The scan continues at the
+            -- first locked message that has attempts left. If there is none, it continues after the
+            -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_tasks" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own)
@@ -2395,36 +2364,6 @@ begin
             perform trunkline."do_split_tasks"(seen.first, array[n]);
         end if;
     end loop;
-end ;
-
-function do_gone_emails(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query
-        select d.id from unnest(ids, attempts) d(id, attempt)
-        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline."queue_emails" r
-                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
-        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
-end ;
-
-function do_gone_orders(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query
-        select d.id from unnest(ids, attempts) d(id, attempt)
-        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline."queue_orders" r
-                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
-        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
-end ;
-
-function do_gone_tasks(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query
-        select d.id from unnest(ids, attempts) d(id, attempt)
-        left join lateral (select r.id, r.size, r.attempt, r.error from trunkline."queue_tasks" r
-                           where r.id <= d.id and r.id >= d.id / 1024 * 1024 order by r.id desc limit 1) q on true
-        where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
 end ;
 
 function do_heads_tasks(n integer, rows integer, apart boolean, floor timestamp with time zone[], OUT due timestamp with time zone, OUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2544,6 +2483,8 @@ function do_keptof_tasks(own jsonb, k integer) returns jsonb language sql immuta
 
 function do_keyed_orders(payloads payload_orders[], keys text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], due timestamp with time zone DEFAULT NULL::timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
+declare
+    count bigint;
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
@@ -2587,6 +2528,10 @@ begin
             select s.id, row_number() over (order by s.id) as batch from stored s
         )
         select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+    get diagnostics count = row_count;
+    if count <> cardinality(payloads) then
+        perform trunkline.not_stored('orders', cardinality(payloads), count);
+    end if;
     if cardinality(payloads) > 0 and trunkline.announced('trunkline.orders') then
         perform pg_notify('trunkline.orders', '');
     end if;
@@ -2618,7 +2563,7 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on `line` is a range, because an equality would be hashed, for all lanes at once.
+        -- Is anything due in a lane? The condition on `line` is a range: for an equality, the planner would hash the lines of all lanes.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -2862,7 +2807,8 @@ begin
             turn := trunkline."do_turn_tasks"(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline."do_gather_tasks"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
-            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
+            -- due after the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
@@ -3089,31 +3035,6 @@ begin
     end if;
 end ;
 
-function do_peek_emails(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_emails language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select q.* from trunkline."queue_emails" q
-        where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
-end ;
-
-function do_peek_orders(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_orders language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query select q.* from trunkline."queue_orders" q
-        where (q.due_at, q.id + 0) > (after_due, after_id) order by q.due_at, q.id + 0 limit n;
-end ;
-
-function do_peek_tasks(after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF queue_tasks language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    return query
-        select o.* from generate_series(0, 4 - 1) l(lane),
-             lateral (select q.* from trunkline."queue_tasks" q
-                      where q.lane = l.lane and (q.due_at, q.id + 0) > (after_due, after_id)
-                      order by q.due_at, q.id + 0 limit n) o
-        order by o.due_at, o.id limit n;
-end ;
-
 function do_pick_emails(ids bigint[], leased boolean, OUT first bigint[], OUT sizes integer[], OUT busy bigint[]) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -3303,42 +3224,6 @@ begin
     end if;
 end ;
 
-function do_prune_emails(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    before timestamptz := clock_timestamp() - age;
-    count bigint;
-begin
-    update trunkline."archive_emails" a set archived_at = before + age where a.archived_at > before + age;
-    delete from trunkline."archive_emails" a where a.archived_at < before;
-    get diagnostics count = row_count;
-    return count;
-end ;
-
-function do_prune_orders(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    before timestamptz := clock_timestamp() - age;
-    count bigint;
-begin
-    update trunkline."archive_orders" a set archived_at = before + age where a.archived_at > before + age;
-    delete from trunkline."archive_orders" a where a.archived_at < before;
-    get diagnostics count = row_count;
-    return count;
-end ;
-
-function do_prune_tasks(age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    before timestamptz := clock_timestamp() - age;
-    count bigint;
-begin
-    update trunkline."archive_tasks" a set archived_at = before + age where a.archived_at > before + age;
-    delete from trunkline."archive_tasks" a where a.archived_at < before;
-    get diagnostics count = row_count;
-    return count;
-end ;
-
 function do_release_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -3350,7 +3235,7 @@ begin
             update trunkline."queue_emails" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -3377,7 +3262,7 @@ begin
             update trunkline."queue_orders" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -3404,7 +3289,7 @@ begin
             update trunkline."queue_tasks" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
@@ -3477,150 +3362,6 @@ begin
         raise exception sqlstate 'TL000';
     end if;
     return done;
-end ;
-
-function do_replay_emails(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    letter trunkline."dead_emails"%rowtype;
-    plain bigint;
-    taken bigint[];
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_emails" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
-    taken := array(
-        select d.id from unnest(ids) d(id) where exists (
-            select from trunkline."queue_emails" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
-    if taken <> '{}' then
-        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
-        for plain in update trunkline."dead_emails" d set id = d.id where d.id = any (taken) returning d.id loop
-            ids := ids || plain;
-        end loop;
-    end if;
-    return query
-        with back as (delete from trunkline."dead_emails" d where d.id = any (ids) and d.own is null returning d.*)
-        insert into trunkline."queue_emails" as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
-        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
-               case when b.metadata is not null then array[b.metadata] end
-        from back b order by b.id returning q.id;
-    get diagnostics plain = row_count;
-    if plain = cardinality(ids) then
-        return;
-    end if;
-    -- The remaining dead letters have values of columns that users added.
-    begin
-        for letter in delete from trunkline."dead_emails" d where d.id = any (ids) returning d.* loop
-            perform trunkline."do_back_emails"(
-                letter.id, letter.enqueued_at, letter.attempt + letter.released, letter.attempt + letter.released, '', 1,
-                array[letter.payload], case when letter.metadata is not null then array[letter.metadata] end, letter.own);
-            return next letter.id;
-        end loop;
-    exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
-        raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter.id, 'emails', sqlerrm
-            using errcode = sqlstate, hint = format(
-                'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
-                'dead_' || 'emails');
-    end;
-end ;
-
-function do_replay_orders(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    letter trunkline."dead_orders"%rowtype;
-    plain bigint;
-    taken bigint[];
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_orders" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_orders" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
-    taken := array(
-        select d.id from unnest(ids) d(id) where exists (
-            select from trunkline."queue_orders" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
-    if taken <> '{}' then
-        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
-        for plain in update trunkline."dead_orders" d set id = d.id where d.id = any (taken) returning d.id loop
-            ids := ids || plain;
-        end loop;
-    end if;
-    return query
-        with back as (delete from trunkline."dead_orders" d where d.id = any (ids) and d.own is null returning d.*)
-        insert into trunkline."queue_orders" as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
-        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
-               case when b.metadata is not null then array[b.metadata] end
-        from back b order by b.id returning q.id;
-    get diagnostics plain = row_count;
-    if plain = cardinality(ids) then
-        return;
-    end if;
-    -- The remaining dead letters have values of columns that users added.
-    begin
-        for letter in delete from trunkline."dead_orders" d where d.id = any (ids) returning d.* loop
-            perform trunkline."do_back_orders"(
-                letter.id, letter.enqueued_at, letter.attempt + letter.released, letter.attempt + letter.released, '', 1,
-                array[letter.payload], case when letter.metadata is not null then array[letter.metadata] end, letter.own);
-            return next letter.id;
-        end loop;
-    exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
-        raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter.id, 'orders', sqlerrm
-            using errcode = sqlstate, hint = format(
-                'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
-                'dead_' || 'orders');
-    end;
-end ;
-
-function do_replay_tasks(ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    letter trunkline."dead_tasks"%rowtype;
-    plain bigint;
-    taken bigint[];
-begin
-    if ids is null then
-        ids := array(select d.id from trunkline."dead_tasks" d order by d.id limit n for update skip locked);
-    else
-        ids := array(select d.id from trunkline."dead_tasks" d where d.id = any (ids) order by d.id limit n for update skip locked);
-    end if;
-    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
-    taken := array(
-        select d.id from unnest(ids) d(id) where exists (
-            select from trunkline."queue_tasks" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
-    if taken <> '{}' then
-        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
-        for plain in update trunkline."dead_tasks" d set id = d.id where d.id = any (taken) returning d.id loop
-            ids := ids || plain;
-        end loop;
-    end if;
-    return query
-        with back as (delete from trunkline."dead_tasks" d where d.id = any (ids) and d.own is null returning d.*)
-        insert into trunkline."queue_tasks" as q (id, enqueued_at, attempt, released, size, error, payload, metadata)
-        select b.id, b.enqueued_at, b.attempt + b.released, b.attempt + b.released, 1, '', array[b.payload],
-               case when b.metadata is not null then array[b.metadata] end
-        from back b order by b.id returning q.id;
-    get diagnostics plain = row_count;
-    if plain = cardinality(ids) then
-        return;
-    end if;
-    -- The remaining dead letters have values of columns that users added.
-    begin
-        for letter in delete from trunkline."dead_tasks" d where d.id = any (ids) returning d.* loop
-            perform trunkline."do_back_tasks"(
-                letter.id, letter.enqueued_at, letter.attempt + letter.released, letter.attempt + letter.released, '', 1,
-                array[letter.payload], case when letter.metadata is not null then array[letter.metadata] end, letter.own);
-            return next letter.id;
-        end loop;
-    exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
-        raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter.id, 'tasks', sqlerrm
-            using errcode = sqlstate, hint = format(
-                'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
-                'dead_' || 'tasks');
-    end;
 end ;
 
 function do_reschedule_emails(ids bigint[], due timestamp with time zone) returns TABLE(id bigint, done boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -3703,7 +3444,7 @@ begin
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_emails" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
-             and q.error is null and q.due_at > clock_timestamp()
+             and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             for update of q
         ), again as (
             update trunkline."queue_emails" q
@@ -3753,7 +3494,7 @@ begin
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_orders" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
-             and q.error is null and q.due_at > clock_timestamp()
+             and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             for update of q
         ), again as (
             update trunkline."queue_orders" q
@@ -3803,7 +3544,7 @@ begin
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_tasks" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
-             and q.error is null and q.due_at > clock_timestamp()
+             and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             for update of q
         ), again as (
             update trunkline."queue_tasks" q
@@ -4002,108 +3743,10 @@ begin
     insert into trunkline."queue_tasks" as q (due_at, size, payload, metadata, lane)
     values (trunkline.due_from(due), size, payload, metadata, lane)
     returning q.id into id;
+    if id is null then
+        perform trunkline.not_stored('tasks', size, 0);
+    end if;
     return id;
-end ;
-
-function do_shift_emails(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    began timestamptz := trunkline.clock();
-    messages bigint;
-begin
-    if passed is null or passed < '0' or passed > '36500 days' then
-        raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
-            hint = 'Let at least no time pass, and at most 36500 days.';
-    end if;
-    with held as materialized (
-        select q.id, q.due_at from trunkline."queue_emails" q order by q.id for update
-    ), line as (
-        select h.id, h.due_at,
-               dense_rank() over (partition by h.due_at > began and h.due_at - passed <= began order by h.due_at) as place
-        from held h
-    ), moved as (
-        update trunkline."queue_emails" q
-        set enqueued_at = q.enqueued_at - passed,
-            due_at = case when l.due_at <= began then l.due_at
-                          else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
-        from line l where q.id = l.id
-        returning q.size
-    )
-    select coalesce(sum(m.size), 0) into messages from moved m;
-    update trunkline."dead_emails" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
-    update trunkline."archive_emails" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    if false then
-        update trunkline."unique_emails" u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null;
-    end if;
-    return messages;
-end ;
-
-function do_shift_orders(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    began timestamptz := trunkline.clock();
-    messages bigint;
-begin
-    if passed is null or passed < '0' or passed > '36500 days' then
-        raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
-            hint = 'Let at least no time pass, and at most 36500 days.';
-    end if;
-    -- A worker that leases along a lane skips rows that are locked here, and messages behind them must not come first.
-    perform from trunkline."lane_orders" h where h.lane < 0 order by h.lane for update;
-    with held as materialized (
-        select q.id, q.due_at from trunkline."queue_orders" q order by q.id for update
-    ), line as (
-        select h.id, h.due_at,
-               dense_rank() over (partition by h.due_at > began and h.due_at - passed <= began order by h.due_at) as place
-        from held h
-    ), moved as (
-        update trunkline."queue_orders" q
-        set enqueued_at = q.enqueued_at - passed,
-            place = case when q.place <= began then q.place else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end,
-            due_at = case when l.due_at <= began then l.due_at
-                          else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
-        from line l where q.id = l.id
-        returning q.size
-    )
-    select coalesce(sum(m.size), 0) into messages from moved m;
-    update trunkline."dead_orders" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
-    update trunkline."archive_orders" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    with lines as (update trunkline."line_orders" l set until = l.until - passed where isfinite(l.until))
-    update trunkline."lane_orders" h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed;
-    return messages;
-end ;
-
-function do_shift_tasks(passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-declare
-    began timestamptz := trunkline.clock();
-    messages bigint;
-begin
-    if passed is null or passed < '0' or passed > '36500 days' then
-        raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
-            hint = 'Let at least no time pass, and at most 36500 days.';
-    end if;
-    with held as materialized (
-        select q.id, q.due_at from trunkline."queue_tasks" q order by q.id for update
-    ), line as (
-        select h.id, h.due_at,
-               dense_rank() over (partition by h.due_at > began and h.due_at - passed <= began order by h.due_at) as place
-        from held h
-    ), moved as (
-        update trunkline."queue_tasks" q
-        set enqueued_at = q.enqueued_at - passed,
-            due_at = case when l.due_at <= began then l.due_at
-                          else greatest(l.due_at - passed, began + l.place * interval '1 microsecond') end
-        from line l where q.id = l.id
-        returning q.size
-    )
-    select coalesce(sum(m.size), 0) into messages from moved m;
-    update trunkline."dead_tasks" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
-    update trunkline."archive_tasks" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    if true then
-        update trunkline."unique_tasks" u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null;
-    end if;
-    return messages;
 end ;
 
 function do_split_emails(row_id bigint, cuts integer[], lined text[] DEFAULT '{}'::text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -4122,6 +3765,7 @@ declare
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0
                              and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
     written text;
+    stored bigint;
 begin
     select * into r from trunkline."queue_emails" q where q.id = row_id;
     whole := r.payload;
@@ -4176,6 +3820,10 @@ begin
             else
                 insert into trunkline."queue_emails" select p.* from unnest(pieces) p;
             end if;
+            get diagnostics stored = row_count;
+            if stored <> cardinality(pieces) then
+                perform trunkline.not_stored('emails', whole_size, whole_size - (select sum(p.size) from unnest(pieces) p));
+            end if;
             pieces := '{}';
         end if;
         start := stop;
@@ -4198,6 +3846,7 @@ declare
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline."queue_orders"'::regclass and a.attnum > 0
                              and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
     written text;
+    stored bigint;
 begin
     select * into r from trunkline."queue_orders" q where q.id = row_id;
     whole := r.payload;
@@ -4252,6 +3901,10 @@ begin
             else
                 insert into trunkline."queue_orders" select p.* from unnest(pieces) p;
             end if;
+            get diagnostics stored = row_count;
+            if stored <> cardinality(pieces) then
+                perform trunkline.not_stored('orders', whole_size, whole_size - (select sum(p.size) from unnest(pieces) p));
+            end if;
             pieces := '{}';
         end if;
         start := stop;
@@ -4274,6 +3927,7 @@ declare
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline."queue_tasks"'::regclass and a.attnum > 0
                              and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
     written text;
+    stored bigint;
 begin
     select * into r from trunkline."queue_tasks" q where q.id = row_id;
     whole := r.payload;
@@ -4327,6 +3981,10 @@ begin
                     using pieces;
             else
                 insert into trunkline."queue_tasks" select p.* from unnest(pieces) p;
+            end if;
+            get diagnostics stored = row_count;
+            if stored <> cardinality(pieces) then
+                perform trunkline.not_stored('tasks', whole_size, whole_size - (select sum(p.size) from unnest(pieces) p));
             end if;
             pieces := '{}';
         end if;
@@ -4760,57 +4418,6 @@ begin
     end if;
 end ;
 
-function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if first_id > 0 or last_id < 9223372036854775807 then
-        return query
-            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata, 0, null::text
-            from trunkline."queue_emails" q,
-                 lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
-            where q.id >= first_id / 1024 * 1024 and q.id <= last_id and q.id + m.k between first_id and last_id
-              and q.due_at + interval '0' >= due_from and q.due_at + interval '0' < due_before; -- not along the due times
-    else
-        return query
-            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata, m.priority, m.key
-            from trunkline."messages_emails" m where m.due_at >= due_from and m.due_at < due_before;
-    end if;
-end ;
-
-function do_within_orders(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if first_id > 0 or last_id < 9223372036854775807 then
-        return query
-            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata, 0, q.keys[m.k + 1]
-            from trunkline."queue_orders" q,
-                 lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
-            where q.id >= first_id / 1024 * 1024 and q.id <= last_id and q.id + m.k between first_id and last_id
-              and q.due_at + interval '0' >= due_from and q.due_at + interval '0' < due_before; -- not along the due times
-    else
-        return query
-            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata, m.priority, m.key
-            from trunkline."messages_orders" m where m.due_at >= due_from and m.due_at < due_before;
-    end if;
-end ;
-
-function do_within_tasks(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
-#variable_conflict use_variable
-begin
-    if first_id > 0 or last_id < 9223372036854775807 then
-        return query
-            select q.id + m.k, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata, q.lane::int, null::text
-            from trunkline."queue_tasks" q,
-                 lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload, unnest(q.metadata) as metadata) m
-            where q.id >= first_id / 1024 * 1024 and q.id <= last_id and q.id + m.k between first_id and last_id
-              and q.due_at + interval '0' >= due_from and q.due_at + interval '0' < due_before; -- not along the due times
-    else
-        return query
-            select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload, m.metadata, m.priority, m.key
-            from trunkline."messages_tasks" m where m.due_at >= due_from and m.due_at < due_before;
-    end if;
-end ;
-
 function do_wrong_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 declare
     clock timestamptz := clock_timestamp();
@@ -4876,6 +4483,8 @@ function enqueue_unique(queue text, payload text, unique_key text, unique_for in
 
 function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function enqueue_unique_many(queue text, payloads text, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_with_columns(queue text, payload text, columns jsonb, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -4903,6 +4512,8 @@ function forget_relays() returns bigint language plpgsql volatile set search_pat
 function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function found_schedule(name text, was_found boolean) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function gone(queue text, ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4942,15 +4553,23 @@ function look_floor(queue text, keep boolean) returns timestamp with time zone l
 
 function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function messages_within(queue text, first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
+
 function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bigint[], found_sizes integer[], OUT nrs bigint[], OUT missing_ids bigint[], OUT missing_sizes integer[]) returns record language plpgsql immutable set search_path=pg_catalog, pg_temp jit=off;
 
 function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function not_stored(queue text, wanted bigint, stored bigint) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C;
 
 function own_columns(queue text, ids bigint[]) returns TABLE(id bigint, columns jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off enable_material=off jit=off;
+
+function page(of anyelement, after bigint, n bigint) returns SETOF anyelement language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
+
+function page_by_due(queue text, of anyelement, after_due timestamp with time zone, after_id bigint, n bigint) returns SETOF anyelement language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
 function parts_of(queue text) returns text[] language plpgsql stable set search_path=pg_catalog, pg_temp;
 
@@ -4966,7 +4585,7 @@ function payloads_of(texts text[], typed anyarray) returns anyarray language plp
 
 function place_schedules(tids tid[], nexts timestamp with time zone[], lasts timestamp with time zone[], problems text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
-function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function prune(queue text, age interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
 function prune_keys(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4995,6 +4614,8 @@ function repair_times(queue text) returns bigint language plpgsql volatile set s
 function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function replay_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function replay_some(queue text, ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
 function reschedule(queue text, ids bigint[], due timestamp with time zone) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

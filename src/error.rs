@@ -18,7 +18,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use self::server::ServerError;
 use self::{
-    advice::{advice, misses_queue},
+    advice::{advice, is_other_type, misses_queue},
     words::{listed, of_schema, of_shards, placed, reasons, shortened},
 };
 pub(crate) use self::{
@@ -119,8 +119,8 @@ pub(crate) enum Kind {
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
     /// A message cannot be read, in a page that was read without dequeuing it.
     #[error(
-        "{cause}; to see the page all the same, open the queue with payloads of `Readable`; a dead letter goes by its id: \
-         `trunkline dead discard {queue} {id}`"
+        "{cause}; to see the page all the same, open the queue with payloads of `Readable`; to delete the message, run \
+         `trunkline cancel {queue} {id}` while it waits, or `trunkline dead discard {queue} {id}` when it is dead"
     )]
     Page { queue: String, id: i64, cause: Error },
     #[error("a payload of {bytes} bytes is too large: at most {limit}; store it elsewhere and enqueue its address")]
@@ -191,10 +191,17 @@ impl Error {
             let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
             return named.or_no_queue(queue);
         }
+        let missing = [
+            SqlState::UNDEFINED_TABLE,
+            SqlState::UNDEFINED_FUNCTION,
+            SqlState::UNDEFINED_OBJECT,
+            SqlState::INVALID_SCHEMA_NAME,
+        ];
         match self.sqlstate() {
-            Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_FUNCTION => match &*self.0
-            {
+            Some(code) if missing.contains(code) => match &*self.0 {
                 Kind::Server { error, .. } if !misses_queue(error, queue) => self,
+                // A user's trigger may miss these in the caller's transaction.
+                Kind::Postgres(_) if missing[2..].contains(code) => self,
                 _ => Self::new(Kind::NoQueue(queue.to_owned())),
             },
             _ => self,
@@ -222,7 +229,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the call may or may not have taken effect. The connection broke before the
+    /// Returns true if the call may or may not have taken effect: the connection broke before the
     /// reply, the runtime that awaited the reply ended, or the reply could not be read.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
@@ -286,6 +293,7 @@ impl Error {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
+            Kind::Server { error, .. } => is_other_type(error),
             Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_final()),
             _ => false,
         }
@@ -300,7 +308,11 @@ impl Error {
     /// Returns true if the queue's payload type and the Rust type do not match.
     #[must_use]
     pub fn is_wrong_type(&self) -> bool {
-        self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
+        self.is_or_has(|kind| match kind {
+            Kind::WrongType { .. } => true,
+            Kind::Server { error, .. } => is_other_type(error),
+            _ => false,
+        })
     }
 
     /// Returns the number of the statement in the pipeline that the server refused, counted from 0.

@@ -4,7 +4,7 @@ create or replace function trunkline.alter_queue(
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Changes the settings of a queue; null leaves a setting as it is. Messages that are leased keep their leases. The
--- number of priorities cannot be changed.
+-- number of priorities cannot be changed. aging is for queues with priorities, per_key for queues with keys.
 --
 -- partitions: a new number of partitions, for a queue with keys: a multiple of the present number, up to 256. Workers
 -- and producers may keep running: the order of each key and its limits are kept. The queue stands still while its
@@ -19,6 +19,10 @@ begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
     select * into now_is from trunkline.queue q where q.name = queue;
+    if per_key is not null and now_is.lanes = 0 or aging is not null and now_is.priorities = 1 then
+        raise exception 'queue % has no %', quote_literal(queue), case when per_key is not null and now_is.lanes = 0 then 'keys' else 'priorities' end
+            using errcode = 'invalid_parameter_value', hint = 'per_key is for queues with keys, aging for queues with priorities.';
+    end if;
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);

@@ -1,6 +1,7 @@
 create or replace function trunkline.apply_rights(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Grants every role in trunkline.granted its rights on one queue. Skips roles that have been dropped.
+-- Grants every role in trunkline.granted its rights on one queue. Skips roles that have been dropped, and a queue whose
+-- payload type was dropped.
 declare
     g record;
     main text := format('trunkline.%I', 'queue_' || queue);
@@ -11,6 +12,9 @@ declare
     limited bool := to_regclass(format('trunkline.%I', 'limit_' || queue)) is not null;
     keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin
+    if trunkline.payload_type(queue) is null then
+        return;
+    end if;
     for g in
         select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
         where a.queue in (apply_rights.queue, '')
@@ -25,6 +29,7 @@ begin
         else
             execute format('grant select, insert, update, delete on %s to %I', main, g.role);
             execute format('grant select, insert on %s, %s to %I', dead, archive, g.role);
+            execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
             if uniqueness then
                 execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
             end if;
@@ -38,7 +43,6 @@ begin
         end if;
         if g.kind = 'operator' then
             execute format('grant update, delete on %s, %s to %I', dead, archive, g.role);
-            execute format('grant select on trunkline.%I to %I', 'messages_' || queue, g.role);
             execute format('grant usage, select on sequence trunkline.%I to %I', 'id_' || queue, g.role);
         end if;
     end loop;

@@ -2,11 +2,18 @@ create or replace function trunkline.check_settings(
     queue text, max_attempts int, lease interval, max_batch int, priorities int, aging interval, partitions int, per_key int) returns void
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 -- Fails, with a hint, if the settings of a queue are out of bounds or exclude each other.
+declare
+    wrong text := (
+        select string_agg(format('%s is %s', s.name, coalesce(s.value, 'null')), ', ' order by s.nr)
+        from (values
+            (1, 'max_attempts', max_attempts::text, max_attempts >= 1), (2, 'lease', lease::text, lease > '0' and lease <= '365 days'),
+            (3, 'max_batch', max_batch::text, max_batch between 1 and 1024), (4, 'priorities', priorities::text, priorities between 1 and 10),
+            (5, 'aging', aging::text, aging > '0' and aging <= '36500 days'), (6, 'partitions', partitions::text, partitions between 0 and 256),
+            (7, 'per_key', per_key::text, per_key >= 1)) s(nr, name, value, is_good)
+        where s.is_good is not true);
 begin
-    if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
-        and priorities between 1 and 10 and aging > '0' and aging <= '36500 days'
-        and partitions between 0 and 256 and per_key >= 1) is not true then
-        raise exception 'the settings of queue % are out of bounds', quote_literal(queue)
+    if wrong is not null then
+        raise exception 'the settings of queue % are out of bounds: %', quote_literal(queue), wrong
             using errcode = 'invalid_parameter_value',
                   hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024, priorities 1 to 10, '
                          'aging more than 0 and at most 36500 days, partitions 0 to 256, per_key at least 1.';

@@ -25,6 +25,7 @@ create or replace function trunkline.create_queue(
 declare
     element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
+    parts text[];
     tables text;
     triggers text;
     old trunkline.queue;
@@ -55,7 +56,8 @@ begin
     if not found then
         select * into old from trunkline.queue q where q.name = queue;
         select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
-        from (values ('payload', trunkline.payload_type(queue)::text, payload::text, trunkline.payload_type(queue) = payload or exists (
+        from (values ('payload', coalesce(trunkline.payload_type(queue)::text, 'of a type that was dropped'), payload::text,
+                      trunkline.payload_type(queue) = payload or exists (
                           select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
                           and t.typname = 'payload_' || queue)),
                      ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
@@ -66,7 +68,7 @@ begin
                      ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
                      ('partitions', old.lanes::text, partitions::text, old.lanes = partitions),
                      ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
-        where not d.is_same;
+        where d.is_same is not true;
         if differences is null then
             return;
         end if;
@@ -81,8 +83,9 @@ begin
     end if;
 
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
-    select string_agg(t.text, E'\n' order by array_position(trunkline.parts_of(queue), t.part)) into tables
-    from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'tables';
+    parts := trunkline.parts_of(queue);
+    select string_agg(t.text, E'\n' order by array_position(parts, t.part)) into tables
+    from trunkline.template t where t.part = any (parts) and t.name = 'tables';
     execute trunkline.fill(tables, queue, element);
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
@@ -104,7 +107,7 @@ begin
     end;
     perform trunkline.install_queue(queue);
     perform trunkline.describe_functions(queue);
-    for triggers in select t.text from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'triggers' loop
+    for triggers in select t.text from trunkline.template t where t.part = any (parts) and t.name = 'triggers' loop
         execute trunkline.fill(triggers, queue);
     end loop;
     -- The server looks for deadlocks after a second.

@@ -15,7 +15,7 @@ begin
     end if;
     return query execute format(
         'select d.id, d.enqueued_at, d.dead_at, d.attempt, d.error, d.payload::text, d.metadata, %s
-         from trunkline.%I($1, $2) d',
+         from trunkline.page(null::trunkline.%I, $1, $2) d',
         case when (select q.lanes > 0 from trunkline.queue q where q.name = queue) then '((d.own ->> ''keys'')::text[])[1]' else 'null::text' end,
-        'do_dead_' || queue) using after, trunkline.check_n(n);
+        'dead_' || queue) using after, trunkline.check_n(n);
 end $$;

@@ -3,9 +3,10 @@ create or replace function trunkline.describe_functions(queue text) returns void
 -- Stores the header of each function of a queue as the function's description; if queue is null, the headers of the
 -- functions that all queues share. Drops the functions of parts that the queue no longer has: after a release that
 -- changed them, or when the queue's limits are removed. Each function that changes is locked until the transaction
--- ends: a queue has about forty functions.
+-- ends: a queue has some thirty functions.
 #variable_conflict use_variable
 declare
+    parts text[] := trunkline.parts_of(queue); -- once, and not for each template
     names text[];
     described record;
 begin
@@ -21,16 +22,16 @@ begin
             where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
               and p.proname = any (array(
                   select 'do_' || t.name || '_' || queue from trunkline.template t
-                  group by t.name having not bool_or(t.part = any (trunkline.parts_of(queue)))))
+                  group by t.name having not bool_or(t.part = any (parts))))
         loop
             execute format('drop function %s', described.id);
         end loop;
-        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.part = any (trunkline.parts_of(queue)));
+        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.part = any (parts));
     end if;
     for described in
         select p.oid::regprocedure as id, obj_description(p.oid, 'pg_proc') as known, coalesce(trunkline.header_of(p.prosrc), (
                    select trunkline.header_of(t.text) from trunkline.template t
-                   where 'do_' || t.name || '_' || queue = p.proname and t.part = any (trunkline.parts_of(queue)))) as header
+                   where 'do_' || t.name || '_' || queue = p.proname and t.part = any (parts))) as header
         from pg_proc p
         where p.proname = any (names)
           and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)

@@ -8,7 +8,6 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I($1, null)', 'do_discard_' || queue)
-        into count using trunkline.check_ids(ids, 'discard');
+    select count(*) into count from trunkline.discard_some(queue, trunkline.check_ids(ids, 'discard'), null);
     return count;
 end $$;

@@ -51,7 +51,7 @@ begin
         loop
             execute format('drop function %s%s', routine, along);
         end loop;
-        execute format('drop view trunkline.%I%s', 'messages_' || queue, along);
+        execute format('drop view if exists trunkline.%I%s', 'messages_' || queue, along);
         execute format('drop table trunkline.%I, trunkline.%I, trunkline.%I%s', 'queue_' || queue, 'dead_' || queue, 'archive_' || queue, along);
         execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'unique_' || queue, 'limit_' || queue, along);
         execute format('drop table if exists trunkline.%I, trunkline.%I%s', 'lane_' || queue, 'line_' || queue, along);

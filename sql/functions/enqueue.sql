@@ -8,15 +8,15 @@ create or replace function trunkline.enqueue(queue text, payload anyelement, del
 -- delay: how long until the message is due. metadata: an object of names and string values that accompanies the
 -- payload. priority: from 0, the lowest, in a queue with priorities. unique_key, unique_for, replace: as in
 -- trunkline.enqueue_unique, which also returns what became of the message; if another message has the key, its id is
--- returned. key: the message's key, in a queue with keys.
+-- returned; without a unique_key, the other two have no effect. key: the message's key, in a queue with keys.
 --
 -- Example:
 --     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));
 declare
     id pg_catalog.int8;
 begin
-    -- Without options, the call is little more than the insert of a row. Setting a search_path alone would add a tenth,
-    -- so every name includes its schema.
+    -- Without options, the call is little more than the insert of a row. Setting a search_path
+    -- would add ten percent to its cost, so every name includes its schema.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
        and unique_key is null and key is null then
         id := trunkline.dispatch(queue, payload);

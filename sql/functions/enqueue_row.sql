@@ -22,5 +22,8 @@ begin
                    'queue_' || queue, case when laned then ', lane' end, case when keyed then ', keys' end, named,
                    case when laned then ', $5' end, case when keyed then ', $6' end, valued)
         into id using due, cardinality(payloads), payloads, metadata, lane, keys, columns;
+    if id is null then
+        perform trunkline.not_stored(queue, cardinality(payloads), 0);
+    end if;
     return id;
 end $$;

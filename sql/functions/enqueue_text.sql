@@ -2,15 +2,15 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql as $$
--- Like the variant for the payload's own type, for a payload written as text, which any driver can pass.
+-- Like the variant for the payload's own type, but takes the payload as text, which any driver can pass.
 --
 -- Example:
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');
 declare
     id pg_catalog.int8;
 begin
-    -- Without options, the call is little more than the insert of a row. Setting a search_path alone would add a tenth,
-    -- so every name includes its schema.
+    -- Without options, the call is little more than the insert of a row. Setting a search_path
+    -- would add ten percent to its cost, so every name includes its schema.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
        and unique_key is null and key is null then
         id := trunkline.dispatch(queue, payload);

@@ -3,11 +3,11 @@ create or replace function trunkline.grant_rights(role regrole, kind text, queue
 -- Grants a role the minimum rights for its kind, on one queue or, if queue is null, on all queues, including queues
 -- that are created later.
 --
--- kind: 'producer' enqueues, and cannot read payloads. 'consumer' takes and leases messages, ends leases, and can find,
--- cancel and reschedule messages. 'operator' can do what a consumer can, and also read, replay, discard, purge and
--- prune; an operator of all queues also manages schedules and makes their ticks. Only the owner creates, alters and
--- drops queues. Rights are stored under the role's name: revoke them before you drop the role, or a role created later
--- under the same name has them.
+-- kind: 'producer' enqueues, and cannot read payloads. 'consumer' takes and leases messages, and ends leases; since it
+-- may read and delete messages, it can also list, find, cancel, reschedule and purge them, and read dead letters.
+-- 'operator' can do what a consumer can, and also replay, discard and prune; an operator of all queues also manages
+-- schedules and makes their ticks. Only the owner creates, alters, pauses, limits and drops queues. Rights are stored
+-- under the role's name: revoke them before you drop the role, or a role created later under the same name has them.
 --
 -- Example:
 --     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');

@@ -21,14 +21,21 @@ create or replace function trunkline.limit_queue(
 declare
     size float8 := coalesce(burst, greatest(ceil(per_second), 1), 1);
     key_size float8 := coalesce(key_burst, greatest(ceil(key_per_second), 1), 1);
+    wrong text;
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    if (coalesce(max_leased, 1) >= 1 and coalesce(per_second, 1) > 0 and coalesce(per_second, 1) <= 1e9 and size between 1 and 1e9
-        and (burst is null or per_second is not null)
-        and coalesce(key_per_second, 1) > 0 and coalesce(key_per_second, 1) <= 1e9 and key_size between 1 and 1e9
-        and (key_burst is null or key_per_second is not null)) is not true then
-        raise exception 'the limits of queue % are out of bounds', quote_literal(queue) using errcode = 'invalid_parameter_value',
+    wrong := (
+        select string_agg(format('%s is %s', l.name, l.value), ', ' order by l.nr)
+        from (values
+            (1, 'max_leased', max_leased::text, max_leased >= 1),
+            (2, 'per_second', per_second::text, per_second > 0 and per_second <= 1e9),
+            (3, 'burst', burst::text, size between 1 and 1e9 and per_second is not null),
+            (4, 'key_per_second', key_per_second::text, key_per_second > 0 and key_per_second <= 1e9),
+            (5, 'key_burst', key_burst::text, key_size between 1 and 1e9 and key_per_second is not null)) l(nr, name, value, is_good)
+        where l.value is not null and l.is_good is not true);
+    if wrong is not null then
+        raise exception 'the limits of queue % are out of bounds: %', quote_literal(queue), wrong using errcode = 'invalid_parameter_value',
             hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
                    'so with key_burst and key_per_second. To stop a queue, pause it.';
     elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then

@@ -14,13 +14,13 @@ create or replace function trunkline.messages(
 -- Example:
 --     select id, due_at, attempt, payload from trunkline.messages('emails') limit 10;
 --     select id, payload from trunkline.messages('emails', due_before => now() + interval '1 hour');
-declare
-    bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
 begin
     perform trunkline.check_queue(queue);
-    return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from trunkline.%I%s m order by m.due_at, m.id',
-        case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
-        using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
-              coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');
+    if coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null then
+        return query select m.* from trunkline.messages_within(queue, first_id, last_id, due_from, due_before) m order by m.due_at, m.id;
+    else
+        return query execute format(
+            'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key
+             from trunkline.%I m order by m.due_at, m.id', 'messages_' || queue);
+    end if;
 end $$;

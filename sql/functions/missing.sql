@@ -2,8 +2,9 @@ create or replace function trunkline.missing(
     ids bigint[], sizes int[], found_nrs bigint[], found_ids bigint[], found_sizes int[],
     out nrs bigint[], out missing_ids bigint[], out missing_sizes int[])
     language plpgsql immutable set search_path = pg_catalog, pg_temp set jit = off as $$
--- Returns the parts of ranges of messages that were not found, each with the number of its range. Linear except for the
--- sort, because ranges and found parts may have tens of thousands of entries.
+-- Returns the parts of ranges of messages that were not found, each with the number of its range.
+-- The cost is linear, except for the sort, because there may be tens of thousands of ranges and of
+-- found parts.
 begin
     with part as (
         select f.nr, f.id as low, f.id + f.size as high from unnest(found_nrs, found_ids, found_sizes) f(nr, id, size)

@@ -10,6 +10,8 @@ begin
             case when q.lanes = 0 then 'unpartitioned' end,
             case when q.uniqueness then 'unique' end,
             case when q.uniqueness then case when q.priorities > 1 then 'unique_priority' else 'unique_plain' end end,
-            case when coalesce(q.max_leased, q.per_second) is not null then 'limited' end], null)
+            case when coalesce(q.max_leased, q.per_second) is not null then 'limited' end,
+            -- A schema that 0.1.0 created keeps the names of its steps.
+            case when exists (select from trunkline.migration m where m.name <> 'see trunkline.version') then 'older' end], null)
         from trunkline.queue q where q.name = queue);
 end $$;

@@ -22,6 +22,11 @@ declare
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
+    if trunkline.payload_type(queue) is null then
+        raise warning 'queue % cannot be rebuilt: its payload type was dropped, and its payloads with it', quote_literal(queue)
+            using hint = 'Drop the queue, and create it again.';
+        return;
+    end if;
     select * into strict now_is from trunkline.queue q where q.name = queue;
     first := now_is.first_lane;
     perform trunkline.install_queue(queue); -- the statements below call its functions

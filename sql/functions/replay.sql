@@ -11,8 +11,7 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I($1, null)', 'do_replay_' || queue)
-        into count using trunkline.check_ids(ids, 'replay');
+    select count(*) into count from trunkline.replay_some(queue, trunkline.check_ids(ids, 'replay'), null);
     perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     return count;
 end $$;

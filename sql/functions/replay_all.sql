@@ -8,7 +8,7 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
+    select count(*) into count from trunkline.replay_some(queue, null, null);
     perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     return count;
 end $$;

@@ -18,9 +18,14 @@ begin
     end if;
     delete from trunkline.granted g where g.role = name and (g.queue = revoke_rights.queue or revoke_rights.queue is null);
     for of_queue in select q.name from trunkline.queue q where q.name = queue or queue is null loop
-        execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue,
-                       'dead_' || of_queue, 'archive_' || of_queue, 'messages_' || of_queue, name);
-        execute format('revoke all (due_at, size, payload, metadata, id) on trunkline.%I from %I', 'queue_' || of_queue, name);
+        execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue, 'dead_' || of_queue,
+                       'archive_' || of_queue, name);
+        -- If the payload's type was dropped, there are no payloads, and the view is gone.
+        execute format('revoke all (due_at, size, %s metadata, id) on trunkline.%I from %I',
+                       case when trunkline.payload_type(of_queue) is not null then 'payload,' end, 'queue_' || of_queue, name);
+        if to_regclass(format('trunkline.%I', 'messages_' || of_queue)) is not null then
+            execute format('revoke all on trunkline.%I from %I', 'messages_' || of_queue, name);
+        end if;
         execute format('revoke all on sequence trunkline.%I from %I', 'id_' || of_queue, name);
         if exists (select from trunkline.queue q where q.name = of_queue and q.uniqueness) then
             execute format('revoke all on trunkline.%I from %I', 'unique_' || of_queue, name);

@@ -10,9 +10,12 @@ declare
     settled bigint;
 begin
     perform trunkline.check_queue(queue);
+    if ids is null and attempts is null then
+        return; -- array_agg returns null if there was nothing to lease
+    end if;
     if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
-        raise exception 'every message needs its attempt: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
+        raise exception 'every message needs its attempt, and neither may be null: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     if length(reason) > 16384 then
@@ -29,7 +32,7 @@ begin
         end if;
     end if;
     if cardinality(ids) = 1 and array_ndims(ids) = 1 and array_ndims(attempts) = 1 then
-        -- The usual case, at a third of the cost: a message is a range of its own.
+        -- The usual case: a message is a range of its own. This costs a third of the general case.
         ids := ids[:];
         if ids[1] between 1024 and 9223372036854774783 then
             execute format('select d.id from trunkline.%I($1, array[1], $2[:]%s) d', 'do_' || verb || '_' || queue,

@@ -5,16 +5,17 @@ create or replace function trunkline.take(queue text, n int default 1, wait inte
 -- commits immediately, and exactly once for effects in the same transaction. The rest of a row that was split is
 -- invisible to consumers until the commit.
 --
--- wait: how long to wait if no message is due, at most 1 minute. The function looks immediately, then after 10 ms, then
--- at intervals that double up to 200 ms. If the time passes without a message, it returns no rows. It returns early
--- without rows only if it buried messages whose last lease expired, which has to be committed. A wait also covers a
--- paused queue and limits.
+-- wait: how long to wait if no message is due, at most 1 minute. The function searches immediately,
+-- then after 10 ms, then at intervals that double up to 200 ms. If the time passes without a
+-- message, it returns no rows. It returns early without rows only if it buried messages whose last
+-- lease expired, which has to be committed. A wait also covers a paused queue and limits.
 --
 -- A waiting call occupies its connection. While it waits, its statement's snapshot keeps vacuum, in the whole database,
--- from removing rows that died since. Between two looks it holds no lock and has no transaction id. It can be
--- cancelled, and statement_timeout ends it. A transaction that is repeatable read or serializable, or that has written
--- something, cannot wait. If the client can LISTEN, that is better: it is notified immediately, on an idle connection
--- that holds no resources.
+-- from removing rows that died since. Between two searches the call holds no lock and has no
+-- transaction id. It can be cancelled, and statement_timeout ends it. A transaction that is
+-- repeatable read or serializable, or that has written something, cannot wait. If the client can
+-- LISTEN, that is better: it is notified immediately, on an idle connection that holds no
+-- resources.
 --
 -- Example:
 --     begin;

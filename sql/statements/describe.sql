@@ -1,6 +1,6 @@
 -- The payload's type is read from the table's definition: it is stored nowhere else.
 select q.name, coalesce(case when t.typbasetype operator(pg_catalog.<>) 0 then pg_catalog.format_type(t.typbasetype, t.typtypmod) end,
-                        pg_catalog.format_type(t.oid, null)),
+                        pg_catalog.format_type(t.oid, null), 'a type that was dropped'),
        q.max_attempts, extract(epoch from q.lease)::pg_catalog.float8, q.max_batch, q.created_at,
        case when $1::pg_catalog.text is not null then trunkline.kept_floor(q.name) else '-infinity' end as floor,
        q.paused, q.max_leased, q.per_second, q.burst,

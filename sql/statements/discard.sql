@@ -1,2 +1,2 @@
--- Discards these dead letters or, if the ids are null, the oldest ones up to the limit.
-select id from trunkline.{do_discard_}($1, $2) id
+-- Discards these dead letters of a queue or, if the ids are null, the oldest ones up to the limit.
+select id from trunkline.discard_some($1, $2, $3) id

@@ -1,2 +1,2 @@
--- Deletes archived messages by age, along the index.
-select trunkline.{do_prune_}($1 operator(pg_catalog.*) interval '1 second')
+-- Deletes archived messages of a queue by age, along the index.
+select trunkline.prune($1, $2 operator(pg_catalog.*) interval '1 second')

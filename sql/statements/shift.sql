@@ -1,2 +1,2 @@
 -- Simulates, for tests, that this number of seconds has passed for the queue.
-select trunkline.{do_shift_}($1::pg_catalog.float8 operator(pg_catalog.*) interval '1 second')
+select trunkline.shift($1, $2::pg_catalog.float8 operator(pg_catalog.*) interval '1 second')

@@ -27,6 +27,16 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
         );
     }
+    if is_other_type(error) {
+        return format!(
+            ". Queue {queue} was dropped, and created again with payloads of another type: open it again with that type"
+        );
+    }
+    if [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code) {
+        return ". A pooler in transaction mode may share the server's sessions: set its max_prepared_statements (PgBouncer from 1.21 on), or \
+                prepared_statements=off in the connection string"
+            .to_owned();
+    }
     if is_drained(error) {
         return format!(
             ". The queue was drained on this server and takes no messages any more: enqueue on another shard, or undo it with \
@@ -62,12 +72,14 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
              with `grant create on database DATABASE to ROLE`, or migrates",
             None,
         ),
-        "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
+        "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule"
+        | "tick" | "place_schedules" | "schedules_due_in" | "claim_schedules" => (
             "Only the schema's owner and operators of all queues may use schedules: \
              `select trunkline.grant_rights('ROLE', 'operator')` makes a role such an operator",
             None,
         ),
-        "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
+        "create_queue" | "alter_queue" | "limit_queue" | "pause_queue" | "resume_queue" | "drop_queue" | "grant"
+        | "revoke" | "seal" | "unseal" | "set_drains" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
         "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
@@ -87,10 +99,10 @@ fn is_within_function(error: &ServerError) -> bool {
     matches!(error.position, Some(ErrorPosition::Internal { .. }))
 }
 
-/// Returns true if the missing object is a table or function of the queue itself, and not an object
-/// that a user's trigger names.
+/// Returns true if the missing object is a table, its row type or a function of the queue itself,
+/// and not an object that a user's trigger names.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
-    !is_within_function(error)
+    !is_within_function(error) && error.code != SqlState::UNDEFINED_OBJECT
         || error.message.contains(&format!("_{queue}\""))
         || error.message.contains(&format!("_{queue}("))
 }
@@ -110,6 +122,14 @@ fn unqualified(error: &ServerError) -> Option<&str> {
         message.split_whitespace().find(|word| word.contains('(')).map(|word| word.split('(').next().unwrap_or(word));
     let name = if *code == SqlState::UNDEFINED_FUNCTION { called } else { quoted };
     name.filter(|name| !name.is_empty() && !name.contains('.'))
+}
+
+/// Returns true if the server cannot read a parameter as the type of a queue's column, and not a
+/// value within a user's function.
+pub(super) fn is_other_type(error: &ServerError) -> bool {
+    error.code == SqlState::DATATYPE_MISMATCH
+        && error.position.is_none()
+        && error.context.as_ref().is_none_or(|context| !context.contains("PL/"))
 }
 
 /// Returns true if a queue refuses messages because its server is no longer one of its shards: see

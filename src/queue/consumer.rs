@@ -11,7 +11,7 @@ mod direct;
 use std::time::Duration;
 
 use self::hearing::{heard, sleep};
-pub(crate) use self::work::Worked;
+pub(crate) use self::work::{Worked, at_least_one};
 pub use self::{stream::Messages, work::Work};
 
 use crate::{
@@ -31,7 +31,8 @@ use crate::{
     },
 };
 
-/// Waits for messages of one queue. Create one consumer for each task that consumes.
+/// A consumer that waits for messages of one queue. Create one consumer for each task that
+/// consumes.
 ///
 /// Every method waits until at least one message is due. A call that is dropped while it waits
 /// costs nothing. While the database is unreachable, a call keeps trying for up to half a minute.

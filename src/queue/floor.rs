@@ -10,7 +10,10 @@ pub(super) mod lanes;
 
 use std::time::{Duration, Instant};
 
-use crate::postgres::time::Time;
+use crate::{
+    error::Result,
+    postgres::{time::Time, wire::Row},
+};
 
 /// The result of a single probe of the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +27,18 @@ pub(crate) struct Look {
     /// The next transaction id, or an earlier one. Every transaction that may insert a row below
     /// the candidate has a lower id.
     pub next: i64,
+}
+
+impl Look {
+    /// Reads a row of `sql/statements/look.sql`.
+    pub fn of(row: &Row) -> Result<Self> {
+        Ok(Self { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? })
+    }
+
+    /// Returns true if the oldest message is due by the server's clock.
+    pub fn is_due(&self) -> bool {
+        self.oldest.is_some_and(|oldest| oldest <= self.candidate)
+    }
 }
 
 /// The time between probes while messages flow.

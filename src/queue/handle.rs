@@ -226,9 +226,7 @@ impl Shared {
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
         let (mut looks, mut due_in, mut cost) = (Vec::with_capacity(rows.len()), None::<f64>, Duration::ZERO);
         for row in &rows {
-            let look =
-                Look { oldest: row.read(0)?, candidate: row.read(1)?, running: row.read(3)?, next: row.read(4)? };
-            looks.push(look);
+            looks.push(Look::of(row)?);
             due_in = row.read::<Option<f64>>(2)?.into_iter().chain(due_in).reduce(f64::min);
             cost = cost.max(Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default());
         }
@@ -245,6 +243,22 @@ impl Shared {
             debug!(queue = self.name(), %error, "floor not kept for other processes");
         }
         Ok(due_in)
+    }
+
+    /// Returns how long a pause or a limit holds back a due message, as far as time alone decides
+    /// that: of a pause, the longest time. Returns `None` if no due message is held back.
+    pub async fn held_back(self: &Arc<Self>) -> Result<Option<Duration>> {
+        let start = self.lanes().reached();
+        let mut shortest = None::<Duration>;
+        for row in &self.query_again(&self.sql.look, &[&start]).await? {
+            let due_in: Option<f64> = row.read(2)?;
+            if Look::of(row)?.is_due() && due_in.is_none_or(|seconds| seconds > 0.0) {
+                let held = due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                let held = held.unwrap_or(Duration::MAX);
+                shortest = Some(shortest.map_or(held, |shortest| shortest.min(held)));
+            }
+        }
+        Ok(shortest)
     }
 
     /// Searches for rows below the floor. If there are many dead rows, a separate task continues

@@ -59,7 +59,7 @@ const ROWS_OF_LANES: usize = 32;
 /// The inserts of a queue for 1, 2, 3 … rows, chosen when the queue is opened.
 #[derive(Debug)]
 pub(crate) enum Inserts {
-    /// The inserts of a queue without priorities and keys.
+    /// The inserts of a queue that has neither priorities nor keys.
     Plain {
         /// Inserts of rows without metadata.
         bare: Vec<Sql>,

@@ -52,9 +52,10 @@ use crate::{
 /// that time has expired. Returns the number of messages in the queue.
 ///
 /// For [`Queue::prune`], past events (an enqueue, a death, an archiving) move back by the same
-/// time. Waiting consumers and workers are woken in every process. The clocks of the server and of
-/// this process do not change, nor do a worker's own pauses and timeouts. A worker whose lease has
-/// expired finds it lost when it renews or settles the lease.
+/// time. If the role may change schedules, the next ticks of the queue's schedules come sooner by
+/// the same time. Waiting consumers and workers are woken in every process. The clocks of the
+/// server and of this process do not change, nor do a worker's own pauses and timeouts. A worker
+/// whose lease has expired finds it lost when it renews or settles the lease.
 ///
 /// The call waits for transactions that have taken messages of the queue. Commit any such
 /// transaction of the same task first; otherwise the call never returns.
@@ -77,7 +78,7 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
         // The statement locks the whole queue, so it may deadlock with a worker. After a deadlock,
         // nothing has changed yet.
         let rows = loop {
-            match shared.query(&shared.sql.shift, &[&seconds]).await {
+            match shared.query(&shared.sql.shift, &[&shared.name(), &seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
                 answer => break answer?,
             }

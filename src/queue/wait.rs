@@ -38,6 +38,8 @@ impl Wait {
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll interval of a consumer that should listen but receives no notifications.
 const DEAF_POLL: Duration = Duration::from_millis(100);
+/// The maximum interval of a consumer that polls. A longer one could not be added to the clock.
+const LONGEST_POLL: Duration = Duration::from_secs(365 * 86_400);
 /// The pauses of an adaptive consumer before it relies on notifications. After each pause it
 /// dequeues again, unless a notification came first. Notifications from another process arrive some
 /// milliseconds apart.
@@ -84,8 +86,8 @@ pub(crate) struct Pace {
     flood: Flood,
 }
 
-/// Detects a flood: other processes send so many notifications that the consumer finds messages
-/// sooner without them.
+/// A detector of floods: other processes send so many notifications that the consumer finds
+/// messages sooner without them.
 #[derive(Debug, Default)]
 struct Flood {
     is_on: bool,
@@ -156,7 +158,7 @@ impl Pace {
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
         self.busy_since = None; // a notification arrives before a pause ends
         match self.wait {
-            Wait::Poll(every) => Step::Poll(every),
+            Wait::Poll(every) => Step::Poll(every.min(LONGEST_POLL)),
             Wait::Adaptive if self.flood.is_on && self.empty < DRY => {
                 self.empty += 1;
                 Step::Pause(SPINS[usize::from(self.empty > 1)])

@@ -53,6 +53,7 @@ impl Db {
     ///
     /// While the database is unreachable, the call waits for it.
     ///
+    /// # Errors
     /// A permanent error: the role may not run schedules, or this library does not support the
     /// version of the schema.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {

@@ -32,6 +32,7 @@ impl<T: Payload> Queue<T> {
     /// # Ok(()) }
     /// ```
     ///
+    /// # Errors
     /// The name, the expression or the zone is not valid. The expression never ticks. The queue has
     /// no such priority, has no keys or requires one. Or the payload cannot be encoded.
     pub async fn schedule(&self, schedule: &Schedule, payload: &T) -> Result<bool> {

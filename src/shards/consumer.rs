@@ -19,7 +19,7 @@ use crate::{
     postgres::transaction::Transaction,
     queue::{
         batch::dequeues::DequeueMode,
-        consumer::{Consumer as ShardConsumer, Work, Worked},
+        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one},
         message::{Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         wait::{Pace, Wait},
     },
@@ -39,8 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The length of one step of a wait without a limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// Waits for messages of a queue on several servers; [`Wait`] applies to each server. Create one
-/// consumer for each task that consumes.
+/// A consumer that waits for messages of a queue on several servers; [`Wait`] applies to each
+/// server. Create one consumer for each task that consumes.
 ///
 /// Every method waits until at least one message is due on some shard. A call that is dropped while
 /// it waits costs nothing. Due messages are taken from all shards, in equal parts if possible, so a
@@ -96,12 +96,19 @@ impl<T: Payload> Consumer<T> {
 
     /// Waits, then takes up to `n` messages, at most once, like
     /// [`Queue::take`](crate::Queue::take). With `n` = 0 it returns at once.
+    ///
+    /// # Errors
+    /// Those of [`Queue::take`](crate::Queue::take). Also if every shard is down for 30 seconds, or
+    /// when the request's wait is over.
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits, then leases up to `n` messages, at least once, like
     /// [`Queue::lease`](crate::Queue::lease). With `n` = 0 it returns at once.
+    ///
+    /// # Errors
+    /// Those of [`take`](Self::take).
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
@@ -132,6 +139,7 @@ impl<T: Payload> Consumer<T> {
         n: usize,
         mut work: impl for<'a> FnMut(Id, &'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
+        at_least_one(n)?;
         let mut held = 0;
         loop {
             let Some(at) = self.until_due(None).await? else { continue };
@@ -159,14 +167,16 @@ impl<T: Payload> Consumer<T> {
         loop {
             self.sit();
             let found = self.ask_all(n, how).await?;
-            if !found.is_empty() || n == 0 || until.is_some_and(|until| Instant::now() >= until) {
+            if !found.is_empty() || n == 0 {
                 return Ok(found);
             }
-            match self.until_due(until).await? {
+            let is_over = until.is_some_and(|until| Instant::now() >= until);
+            match if is_over { None } else { self.until_due(until).await? } {
                 Some(at) => self.next = at,
-                None => return Ok(Vec::new()),
+                // "No message" would be a guess if no shard can be asked.
+                None => return self.all_down().map_or(Ok(Vec::new()), Err),
             }
-            // Other consumers may hold the due messages repeatedly.
+            // Other consumers may have locked the due messages, again and again.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;
@@ -288,10 +298,10 @@ impl<T: Payload> Consumer<T> {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         return Ok(None);
                     }
-                    if given_up.is_some() {
-                        return Err(self.nowhere());
+                    match self.all_down().filter(|_| given_up.is_some()) {
+                        Some(error) => return Err(error),
+                        None => continue,
                     }
-                    continue;
                 }
             };
             match outcome {
@@ -302,10 +312,10 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns an error that contains the reason why each shard is down.
-    fn nowhere(&self) -> Error {
-        let part = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_away()?));
-        Error::of_shards(self.seats.iter().filter_map(part).collect())
+    /// Returns an error with each shard's reason if all of them are down.
+    fn all_down(&self) -> Option<Error> {
+        let reason = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_away()?));
+        self.seats.iter().map(reason).collect::<Option<_>>().map(Error::of_shards)
     }
 }
 

@@ -43,7 +43,7 @@ impl Set {
     }
 
     /// Drains a shard like [`Set::drain`], but moves waiting messages to the other shards, in
-    /// rotation, instead of waiting until they are consumed. Use this method if a server must be
+    /// turn, instead of waiting until they are consumed. Use this method if a server must be
     /// removed soon, or if its queues hold messages that are due much later.
     ///
     /// - Each message that waits, is delayed or is to be retried becomes a message of another
@@ -54,19 +54,19 @@ impl Set {
     ///   table `trunkline.moving` on the same server; to the other shard's queue, which records it
     ///   in `trunkline.moved`; and out of `trunkline.moving`. After an interruption, call this
     ///   method or [`Set::drain`] again. Messages that are being moved ([`Left::moving`]) then go
-    ///   to their target, which has recorded whether it already has them.
+    ///   to their target, unless it has recorded them already.
     /// - While messages are being moved to a server that goes down, they are unavailable until that
     ///   server is up again.
-    /// - Messages keep their order on each shard. An id that a program has stored is no longer
-    ///   valid; `trunkline.moved` contains the new id.
+    /// - Each target keeps the order of the messages that it receives. An id that a program has
+    ///   stored is no longer valid; `trunkline.moved` contains the new id.
     ///
     /// The caller needs the rights of the schema's owner on every server.
     ///
     /// # Errors
-    /// The errors of [`Set::drain`]. A queue has messages, but no other shard that takes messages
-    /// has this queue with the same payload type and the same number of priorities. Another shard
-    /// refuses a message because of a column or a constraint that this shard does not have: fix
-    /// that, and call the method again.
+    /// The errors of [`Set::drain`]. A queue has messages, and no other shard that takes messages
+    /// has a queue of this name, payload type and number of priorities. Another shard refuses a
+    /// message because of a column or a constraint that this shard does not have: fix that, and
+    /// call the method again.
     pub async fn drain_and_move(&self, shard: Id, report: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, true, report).await
     }
@@ -95,11 +95,13 @@ impl Set {
     }
 
     /// Undoes [`Set::drain`], even if it has not finished: the shard takes messages again. Messages
-    /// that were moved stay on their new shards. Messages that are being moved go to their target.
+    /// that were moved stay on their new shards. Then messages that are being moved go to their
+    /// target.
     ///
     /// # Errors
-    /// The shard cannot be reached, or the database's error. An error of a target shard is returned
-    /// only after this shard takes messages again.
+    /// The shard cannot be reached, or the database's error. If a target cannot be reached, the
+    /// error says that this shard takes messages again, and how many messages still wait for that
+    /// target ([`Left::moving`]). No consumer receives these until a later call moves them.
     pub async fn resume(&self, shard: Id) -> Result<()> {
         let resumed = self.known(shard)?;
         let resuming = async {
@@ -110,7 +112,19 @@ impl Set {
             resumed.set_drains(false).await
         };
         named(shard, resuming.await)?;
-        self.bring(&resumed).await
+        let brought = self.bring(&resumed).await;
+        let moving = named(shard, moving(&resumed.db).await)?;
+        if moving == 0 {
+            return brought;
+        }
+        let why = brought.err().map_or_else(|| "a server does not answer".to_owned(), |error| error.to_string());
+        named(
+            shard,
+            Err(Error::invalid(format!(
+                "the shard takes messages again, but {moving} of its messages are still on their way to other shards, where no consumer \
+                 receives them: {why}; call it again when all servers answer"
+            ))),
+        )
     }
 }
 

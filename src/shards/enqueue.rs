@@ -33,7 +33,7 @@ impl<T: Payload> Queue<T> {
     /// each shard.
     ///
     /// A shard that is down is skipped. If a server could not be reached, or refused the message,
-    /// it is certain that it stored nothing, and the message goes to another shard. No call waits
+    /// it has stored nothing, and the message goes to another shard. No call waits
     /// for a server that is known to be down; a separate task tries that server every second. If
     /// all servers are down, the call waits for at most half a minute.
     ///

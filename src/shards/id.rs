@@ -62,13 +62,6 @@ impl FromStr for Id {
     }
 }
 
-impl<V> Sharded<V> {
-    /// Returns another value with the same shard.
-    pub(crate) fn map<W>(self, with: impl FnOnce(V) -> W) -> Sharded<W> {
-        Sharded { shard: self.shard, of: with(self.of) }
-    }
-}
-
 impl<V> Deref for Sharded<V> {
     type Target = V;
 

@@ -97,7 +97,7 @@ impl Set {
             };
             let mut after = i64::MIN;
             for _ in 0..TURNS {
-                let target = next(targets, &queue, &mut turn).ok_or_else(|| nowhere(from.id, &queue))?;
+                let target = next(targets, &queue, &mut turn).ok_or_else(|| self.nowhere(from.id, &queue))?;
                 let ids = named(from.id, out(&from.db, &queue, target.id, after).await)?;
                 let Some(last) = ids.iter().max() else { break };
                 (after, moved) = (*last, moved + ids.len());
@@ -105,6 +105,24 @@ impl Set {
             }
         }
         Ok(moved)
+    }
+
+    /// Returns the error that no other shard can receive the messages of a queue.
+    fn nowhere(&self, from: Id, queue: &Description) -> Error {
+        let Description { name, payload, priorities, .. } = queue;
+        let down = self.list().into_iter().filter_map(|other| Some(format!("{}: {}", other.server, other.down?)));
+        let down: Vec<String> = down.collect();
+        let why = match &*down {
+            [] => format!(
+                "queue {name:?} is on no other shard that takes messages, as a queue of {payload} with priorities {priorities}: create it \
+                 there, or let that shard resume"
+            ),
+            down => format!(
+                "no shard takes the messages of queue {name:?}, and these do not answer: {}; drain again when they do",
+                down.join("; ")
+            ),
+        };
+        Error::of_shards(vec![(from.to_string(), Error::invalid(why))])
     }
 
     /// Returns the shards that accept messages, and prepares them to receive messages.
@@ -139,15 +157,6 @@ fn next<'a>(targets: &'a [Destination], queue: &Description, turn: &mut usize) -
     let fit: Vec<_> = targets.iter().filter(|(shard, queues)| is_open(shard) && queues.iter().any(is_same)).collect();
     *turn += 1;
     Some(&fit.get(*turn % fit.len().max(1))?.0)
-}
-
-fn nowhere(from: Id, queue: &Description) -> Error {
-    let Description { name, payload, priorities, .. } = queue;
-    let why = format!(
-        "queue {name:?} is on no other shard that takes messages, as a queue of {payload} with priorities {priorities}: create it there, or wait \
-         until that shard is there"
-    );
-    Error::of_shards(vec![(from.to_string(), Error::invalid(why))])
 }
 
 async fn prepare(db: &Db) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -31,6 +31,8 @@ use crate::{
 /// The pause between tries to reach a shard that is down.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(10);
+/// The time in which a shard that is known to be down can still answer a read. It may be up again.
+const GRACE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Shard {
     pub id: Id,
@@ -97,6 +99,22 @@ impl Shard {
             self.try_after(SOON);
         }
         is_down
+    }
+
+    /// Reads from the shard. If the shard is known to be down, it has only [`GRACE`] to answer;
+    /// after that, returns the error that marked it as down.
+    pub(super) async fn read<R>(self: &Arc<Self>, reading: impl Future<Output = Result<R>>) -> Result<R> {
+        let known = if self.is_down() { self.why_away() } else { None };
+        let outcome = match known {
+            Some(error) => timeout(GRACE, reading).await.unwrap_or(Err(error)),
+            None => reading.await,
+        };
+        if let Err(error) = &outcome
+            && error.is_closed()
+        {
+            self.lost(error);
+        }
+        outcome
     }
 
     pub(super) fn why_away(&self) -> Option<Error> {

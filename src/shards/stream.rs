@@ -77,7 +77,7 @@ struct ShardStream<T> {
     messages: ShardMessages<T>,
 }
 
-/// Becomes ready when shards join or leave.
+/// A future that becomes ready when shards join or leave.
 type Changes<T> = BoxFuture<'static, watch::Receiver<Members<T>>>;
 
 fn changes<T: Payload>(mut members: watch::Receiver<Members<T>>) -> Changes<T> {

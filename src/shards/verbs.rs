@@ -1,7 +1,7 @@
 //! Verbs for existing messages of a queue on several servers. Each verb runs on the shard that
 //! holds the message.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 
@@ -14,7 +14,7 @@ use crate::{
     },
     shards::{
         id::{Id, MessageId, Sharded},
-        queue::Queue,
+        queue::{Member, Queue},
     },
 };
 
@@ -153,7 +153,11 @@ impl<T: Payload> Queue<T> {
 
     /// Returns the current counts of the queue: the sum, and the counts of each shard.
     pub async fn stats(&self) -> Stats {
-        let parts = self.on_each(|queue| async move { queue.stats().await }).await;
+        let members = self.members();
+        let counts = members.iter().map(|member| async {
+            Sharded { shard: member.shard.id, of: member.shard.read(member.queue.stats()).await }
+        });
+        let parts = join_all(counts).await;
         let answered = parts.iter().filter_map(|part| part.of.as_ref().ok());
         let sum = answered.fold(ShardStats::default(), |sum, part| sum.plus(part));
         Stats { sum, parts }
@@ -161,7 +165,11 @@ impl<T: Payload> Queue<T> {
 
     /// Finds one message by its id, like [`Queue::find`](crate::Queue::find).
     pub async fn find(&self, id: MessageId) -> Result<Option<Sharded<Found<T>>>> {
-        let found = named(id.shard, async { self.on(id.shard)?.find(id.of).await }.await)?;
+        let find = async || {
+            let member = self.member(id.shard)?;
+            member.shard.read(member.queue.find(id.of)).await
+        };
+        let found = named(id.shard, find().await)?;
         Ok(found.map(|of| Sharded { shard: id.shard, of }))
     }
 
@@ -195,9 +203,11 @@ impl<T: Payload> Queue<T> {
     /// fails the pages that need it.
     pub async fn dead_letters(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<DeadLetter<T>>>> {
         let mut letters = Vec::new();
-        for Sharded { shard, of: (queue, from) } in self.parts_after(after) {
+        for (member, from) in self.parts_after(after) {
             if letters.len() < n {
-                let page = named(shard, queue.dead_letters(from, n - letters.len()).await)?;
+                let shard = member.shard.id;
+                let reading = member.queue.dead_letters(from, n - letters.len());
+                let page = named(shard, member.shard.read(reading).await)?;
                 letters.extend(page.into_iter().map(|of| Sharded { shard, of }));
             }
         }
@@ -210,9 +220,11 @@ impl<T: Payload> Queue<T> {
     /// The errors of [`Queue::dead_letters`].
     pub async fn archived(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<Archived<T>>>> {
         let mut messages = Vec::new();
-        for Sharded { shard, of: (queue, from) } in self.parts_after(after) {
+        for (member, from) in self.parts_after(after) {
             if messages.len() < n {
-                let page = named(shard, queue.archived(from, n - messages.len()).await)?;
+                let shard = member.shard.id;
+                let reading = member.queue.archived(from, n - messages.len());
+                let page = named(shard, member.shard.read(reading).await)?;
                 messages.extend(page.into_iter().map(|of| Sharded { shard, of }));
             }
         }
@@ -221,12 +233,11 @@ impl<T: Payload> Queue<T> {
 
     /// Returns the parts that a page may still need, each with the id after which the page begins
     /// on it.
-    fn parts_after(&self, after: Option<MessageId>) -> impl Iterator<Item = Sharded<(ShardQueue<T>, i64)>> {
-        let parts = self.queues().into_iter().filter(move |part| after.is_none_or(|after| after.shard <= part.shard));
-        parts.map(move |part| {
-            let from = after.filter(|after| after.shard == part.shard).map_or(0, |after| after.of);
-            part.map(|queue| (queue, from))
-        })
+    fn parts_after(&self, after: Option<MessageId>) -> Vec<(Arc<Member<T>>, i64)> {
+        let members = self.members();
+        let parts = members.iter().filter(|member| after.is_none_or(|after| after.shard <= member.shard.id));
+        let from = |id| after.filter(|after| after.shard == id).map_or(0, |after| after.of);
+        parts.map(|member| (member.clone(), from(member.shard.id))).collect()
     }
 
     /// Makes dead letters due again on their shards, like [`Queue::replay`](crate::Queue::replay).

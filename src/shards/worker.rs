@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue on several servers, at least once. It has a
-/// [`Worker`](crate::Worker) on each shard; these share a number of handlers as
+/// A worker that runs a function for every message of a queue on several servers, at least once. It
+/// has a [`Worker`](crate::Worker) on each shard; these share a number of handlers as
 /// [`Workers`](crate::Workers) do. So a busy shard leaves at least one handler to every other
 /// shard, and a shard that is down occupies only one. Each message is settled on its own shard.
 ///
@@ -84,6 +84,7 @@ impl<T: Payload> Worker<T> {
     /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns a summary of all
     /// shards.
     ///
+    /// # Errors
     /// The errors of [`Worker::run`](crate::Worker::run), from any shard; the workers of all other
     /// shards are then shut down gracefully. If a server is down, its worker waits for it, without
     /// delaying the other shards.

@@ -48,7 +48,8 @@ enum Ended {
     Released,
 }
 
-/// Marks a lease as about to end, before the statement is sent. Dropping the call removes the mark.
+/// A mark that a lease is about to end, set before the statement is sent. Dropping the call removes
+/// the mark.
 struct UnsentStatement<'a> {
     told: &'a Signals,
     before: Option<Ended>,

@@ -19,8 +19,9 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue, at least once. It leases messages, starts
-/// handlers, and acknowledges, retries or buries each message according to the handler's result.
+/// A worker that runs a function for every message of a queue, at least once. It leases messages,
+/// starts handlers, and acknowledges, retries or buries each message according to the handler's
+/// result.
 ///
 /// - The worker renews the lease of a message while its handler runs. If the lease is lost
 ///   nevertheless, the result is discarded, and the handler can be notified

@@ -81,8 +81,8 @@ impl Counted {
     }
 }
 
-/// Returns the histogram bucket of a duration. It depends on the logarithm of the microseconds and
-/// on the two bits after the first.
+/// Returns the histogram bucket of a duration. Four buckets cover each power of two of
+/// microseconds: the two bits below the highest bit choose between them.
 fn place(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
     let power = micros.ilog2();

@@ -19,8 +19,9 @@ use crate::{
 /// The maximum time between two requests, because other workers may be waiting for one of this
 /// worker's partitions.
 const LONGEST: Duration = Duration::from_secs(1);
-/// The minimum wait while messages are being moved to the backlog of their key.
-const MOVING: Duration = Duration::from_millis(5);
+/// The minimum wait for messages that are held back, or are being moved to the backlog of their
+/// key.
+const LEAST: Duration = Duration::from_millis(5);
 /// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -68,16 +69,21 @@ impl<T: Payload> Station<T> {
             only(&shared.query_again(&shared.sql.lanes_in, &[&holder.number()]).await?)?.read(0)?;
         let is_due = due_in.is_some_and(|seconds| seconds <= 0.0);
         let wait = due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds.abs()).ok()).unwrap_or(LONGEST);
-        let least = if is_due { MOVING } else { Duration::ZERO };
+        let least = if is_due { LEAST } else { Duration::ZERO };
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// Returns how long a due message will stay unavailable: its key rests, or is being moved to a
-    /// backlog of its own. Returns `None` if no message is due.
+    /// Returns how long a due message will stay unavailable: a pause or a limit holds it back, its
+    /// key rests, or it is being moved to the backlog of its key. Returns `None` if no message is
+    /// due.
     pub async fn rests(&self) -> Result<Option<Duration>> {
-        let Some(holder) = &self.holder else { return Ok(None) };
-        let (wait, is_due) = self.lanes_in(holder).await?;
-        Ok(is_due.then_some(wait))
+        if let Some(holder) = &self.holder
+            && let (wait, true) = self.lanes_in(holder).await?
+        {
+            return Ok(Some(wait));
+        }
+        let held = self.queue.shared.held_back().await?;
+        Ok(held.map(|held| held.clamp(LEAST, LONGEST)))
     }
 
     /// Gives back messages that wait behind failed ones. Also lets keys rest that have enough
@@ -114,7 +120,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Returns the partitions. If that fails, they become free when their leases end.
+    /// Gives the partitions back. If that fails, they become free when their leases end.
     pub async fn leave(&self) {
         let Some(holder) = &self.holder else { return };
         let shared = &self.queue.shared;

@@ -143,7 +143,7 @@ impl<T: Payload> Station<T> {
         }
         if self.options.drains {
             if found == 0 {
-                let rests = self.rests().await?;
+                let rests = if n > 0 { self.rests().await? } else { None };
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {

@@ -21,7 +21,11 @@ impl Outage {
         self.tries += 1;
         if self.since.is_none() {
             self.since = Some(Instant::now());
-            warn!(queue, %error, "worker lost the database; retrying with backoff");
+            if error.is_closed() {
+                warn!(queue, %error, "worker lost the database; retrying with backoff");
+            } else {
+                warn!(queue, %error, "the database refused a statement of a worker; retrying with backoff");
+            }
         } else {
             debug!(queue, %error, tries = self.tries, "worker still has no database");
         }

@@ -20,7 +20,7 @@ struct Count {
     ended: u64,
 }
 
-/// Marks a renewal as being sent until this guard is dropped.
+/// A guard that marks a renewal as being sent until it is dropped.
 #[derive(Debug)]
 pub(super) struct Renewal(Arc<Renewals>);
 

@@ -177,8 +177,9 @@ impl<T: Payload> Worker<T> {
 
     /// Works until nothing is due and no handler runs, then returns a summary. Use this in tests,
     /// and in programs that start from time to time. Also handles messages that handlers enqueue,
-    /// and failed messages that are due again before the end. Does not wait for messages that are
-    /// due later, nor for messages that other workers have leased.
+    /// and failed messages that are due again before the end. Waits for due messages that a pause
+    /// or a limit holds back, but not for messages that are due later or that other workers have
+    /// leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};

@@ -275,6 +275,8 @@ async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     not_stored(queue.send_direct(13).await.expect_err("passed over"));
     let transaction = sql.transaction().await.expect("begun");
     not_stored(queue.enqueue_in(&transaction, 13).await.expect_err("passed over"));
+    transaction.rollback().await.expect("rolled back");
+    let transaction = sql.transaction().await.expect("begun");
     not_stored(queue.enqueue_many_in(&transaction, &[1, 13]).await.expect_err("passed over"));
     transaction.rollback().await.expect("rolled back");
     let transaction = db.begin().await.expect("begun");

@@ -14,7 +14,7 @@ use trunkline_embedded::Cluster;
 use crate::fixture::connect;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Two steps: the first is longer than the maximum lease or retry, the second is shorter.
+/// Two steps of the clock: one longer than the maximum lease or retry delay, one shorter.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
 /// A private server whose clock the test can set.

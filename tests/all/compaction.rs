@@ -119,8 +119,10 @@ async fn fill(queue: &Queue<i64>, kind: &str, sql: &Client) {
 async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
     for kind in KINDS {
         let Place { queue, url, sql, db: _db } = place::<i64>(settings(kind)).await;
+        // While vacuum reads the table, a compaction passes on to the queue's next table.
         sql.batch_execute(
             "create function public.refuse() returns trigger language plpgsql as 'begin raise ''no''; end';
+             alter table trunkline.queue_q set (autovacuum_enabled = off);
              alter table trunkline.queue_q add column tenant text default 'x', add column twice int generated always as (size * 2) stored",
         )
         .await
@@ -197,7 +199,7 @@ async fn statement_behind_a_compaction_sees_all_messages() {
     let (id, attempt) = (leased[0].id, leased[0].attempt);
     sql.batch_execute("alter table trunkline.queue_q add column tenant text default 'x'").await.expect("added");
     let looks = [
-        "select count(*) = 0 from trunkline.do_gone_q(array[ID], array[ATTEMPT])".to_owned(),
+        "select count(*) = 0 from trunkline.gone('q', array[ID], array[ATTEMPT])".to_owned(),
         "select state = 'leased' from trunkline.find('q', ID)".to_owned(),
         "select columns ->> 'tenant' = 'x' from trunkline.own_columns('q', array[ID])".to_owned(),
         "select count(*) = 10 from trunkline.messages('q')".to_owned(),

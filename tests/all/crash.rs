@@ -145,7 +145,9 @@ async fn broken_transaction_has_no_effect_and_its_messages_return() {
             });
             timeout(SOON, work).await.expect("in time")
         };
-        broke(event, work().await);
+        let error = work().await.expect_err(event);
+        assert!(error.is_closed(), "{event}: {error}");
+        assert_eq!(error.is_outcome_unknown(), event == "commit", "{event}: {error}");
         let effects = "select count(*), count(distinct payload) from public.effects";
         assert_eq!(sql.query_one(effects, &[]).await.expect("read").get::<_, i64>(0), 0, "{event}");
         let messages = queue.peek(20).await.expect("peeked");
@@ -177,10 +179,7 @@ async fn consumer_waiting_in_a_transaction_notices_its_broken_connection() {
         let abort = waiter.abort_handle();
         let outcome = timeout(SOON, waiter).await;
         abort.abort();
-        broke(
-            "exactly_once_in",
-            outcome.unwrap_or_else(|_| panic!("{wait:?}: loops on a dead connection")).expect("no panic"),
-        );
+        broke("take_in", outcome.unwrap_or_else(|_| panic!("{wait:?}: loops on a dead connection")).expect("no panic"));
     }
 }
 

@@ -48,8 +48,7 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
             begin perform nextval('counting.entered'); return null; end $$;
         create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
     client.batch_execute(counted).await.expect("counted");
-    // The process is already listening, so its listener immediately receives notifications of each
-    // new channel.
+    // The process already listens, so its listener hears a new channel at once.
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;

@@ -12,7 +12,7 @@ use crate::fixture::{Place, SOON, connect, database, eventually, place, superuse
 /// The payload of background traffic. All relevant messages have non-negative payloads.
 const TRAFFIC: i64 = -1;
 
-/// Background traffic that ends with the test, and the messages that its consumer receives.
+/// Traffic in the background until the test ends, and the messages that its consumer receives.
 struct Flow {
     received: mpsc::UnboundedReceiver<(i64, SystemTime)>,
     tasks: [JoinHandle<()>; 2],

@@ -150,10 +150,17 @@ const INTERNAL: &[&str] = &[
     "is_large",
     "keep_floor",
     "missing",
+    "not_stored",
     "own",
     "payload_bytes",
     "refuse_row",
     "rewrite",
+    "page",
+    "page_by_due",
+    "gone",
+    "discard_some",
+    "replay_some",
+    "messages_within",
     "settle",
     "time_of",
 ];
@@ -213,7 +220,7 @@ fn every_error_that_a_function_raises_is_explained() {
         assert!(HEAD.contains(&format!("`{code}`")), "{code} is not in the table of errors");
     }
     let of_retry: Vec<_> = Errors::read().of("retry_many").into_iter().collect();
-    assert_eq!(of_retry, ["22023", "42P01", "TL001"], "through settle, and its own check");
+    assert_eq!(of_retry, ["09000", "22023", "42P01", "TL001"], "through settle, and its own check");
     assert!(Errors::read().of("reschedule").contains("22023"), "by the function of the queue");
 }
 

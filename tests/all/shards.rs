@@ -7,6 +7,7 @@ mod drained;
 mod joined;
 mod leaving;
 mod moved;
+mod reads;
 mod streamed;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,10 +14,10 @@ begin
         perform from trunkline.{lane_} where false;
     end if;
     if cardinality(ids) = 1 then
-        -- The usual case, at half the cost: the range is one whole row.
+        -- The usual case: the range is one whole row. This costs half of the general case.
         return query
             delete from trunkline.{queue_} q
-            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning q.id, q.size, q.attempt;
         if found then
             return;
@@ -27,7 +27,7 @@ begin
         with held as (
             delete from trunkline.{queue_} q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size

@@ -12,7 +12,7 @@ begin
         with held as (
             delete from trunkline.{queue_} q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
                       trunkline.{do_kept_}(q) as own, d.reason, d.attempt as under
         ), dead as (

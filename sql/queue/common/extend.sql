@@ -19,7 +19,7 @@ begin
             update trunkline.{queue_} q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
-              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+              and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.size, d.attempt as under)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size

@@ -15,7 +15,7 @@ begin
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline.{queue_} q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
-             and q.error is null and q.due_at > clock_timestamp()
+             and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             for update of q
         ), again as (
             update trunkline.{queue_} q

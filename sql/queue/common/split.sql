@@ -17,6 +17,7 @@ declare
     computed bool := exists (select from pg_attribute a where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0
                              and not a.attisdropped and (a.attgenerated <> '' or a.attidentity <> ''));
     written text;
+    stored bigint;
 begin
     select * into r from trunkline.{queue_} q where q.id = row_id;
     whole := r.payload;
@@ -70,6 +71,10 @@ begin
                     using pieces;
             else
                 insert into trunkline.{queue_} select p.* from unnest(pieces) p;
+            end if;
+            get diagnostics stored = row_count;
+            if stored <> cardinality(pieces) then
+                perform trunkline.not_stored({literal}, whole_size, whole_size - (select sum(p.size) from unnest(pieces) p));
             end if;
             pieces := '{}';
         end if;

@@ -1,4 +1,5 @@
--- The tables of every queue, created once. If the payload's type is an array, {type} is a domain over it.
+-- The tables of every queue, created once. If the payload's type is an array, {type} is a domain over it. Vacuum does not pause here: with the
+-- server's default pauses it never ends on a queue at full speed, and the table grows without a bound.
 create sequence trunkline.{id_} as bigint increment 1024 minvalue 1024;
 create table trunkline.{queue_} (
     id          bigint constraint {key_} primary key default nextval('trunkline.{id_}'),
@@ -10,8 +11,8 @@ create table trunkline.{queue_} (
     error       text,
     payload     {type}[] not null,
     metadata    jsonb[]
-) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
-        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05);
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0,
+        toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_cost_delay = 0);
 alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
 -- Without this trigger, a role that may insert could stop the queue for all others. Check constraints would read the payloads again with every lease.
 -- Constraints and the condition of a trigger are also compiled again with every statement, at 17 us per insert; the function of a trigger is compiled

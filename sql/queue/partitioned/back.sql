@@ -11,6 +11,7 @@ create or replace function trunkline.{do_back_}(
 declare
     named text;
     restored text;
+    stored bigint;
     all_keys text[];
 begin
     -- The row may come from another server, or from before the queue got more lanes.
@@ -40,5 +41,9 @@ begin
             'insert into trunkline.%I (id, enqueued_at, attempt, released, error, size, payload, metadata, %s)
              values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || {literal}, named, restored)
             using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
+    end if;
+    get diagnostics stored = row_count;
+    if stored = 0 then
+        perform trunkline.not_stored({literal}, size, 0);
     end if;
 end $f$;

@@ -5,6 +5,8 @@ create or replace function trunkline.{do_keyed_}(payloads {type}[], keys text[],
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Enqueues like do_batch_, for a queue with keys: messages of the same partition (lane) share rows. The ids are returned in the order of the payloads.
 #variable_conflict use_variable
+declare
+    count bigint;
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
@@ -48,6 +50,10 @@ begin
             select s.id, row_number() over (order by s.id) as batch from stored s
         )
         select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+    get diagnostics count = row_count;
+    if count <> cardinality(payloads) then
+        perform trunkline.not_stored({literal}, cardinality(payloads), count);
+    end if;
     if cardinality(payloads) > 0 and trunkline.announced({channel}) then
         perform pg_notify({channel}, '');
     end if;

@@ -37,7 +37,7 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on `line` is a range, because an equality would be hashed, for all lanes at once.
+        -- Is anything due in a lane? The condition on `line` is a range: for an equality, the planner would hash the lines of all lanes.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)

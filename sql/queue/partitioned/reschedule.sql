@@ -3,8 +3,9 @@ create or replace function trunkline.{do_reschedule_}(ids bigint[], due timestam
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Makes waiting messages due at a time, and never at one that lies below a floor: a time in the past means now or, for a message that is already due,
--- its present due time. A message whose lease expired would count as leased again if its due time moved to the future: so it becomes a failure. Busy
--- messages are returned, too, as not done.
+-- its present due time. A message whose lease expired would count as leased again if its due time
+-- moved to the future. So it counts as failed instead. Busy messages are returned, too, as not
+-- done.
 #variable_conflict use_variable
 declare
     picked record;

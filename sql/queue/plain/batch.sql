@@ -7,6 +7,8 @@ create or replace function trunkline.{do_batch_}(payloads {type}[], delay interv
 -- {max_batch} messages or about 64 KiB. The messages are due after the delay, or at a given time, and never before now. Slices count from 1, whatever
 -- the lower bound of the caller's array.
 #variable_conflict use_variable
+declare
+    stored bigint;
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
@@ -40,6 +42,10 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
+    get diagnostics stored = row_count;
+    if stored <> cardinality(payloads) then
+        perform trunkline.not_stored({literal}, cardinality(payloads), stored);
+    end if;
     if cardinality(payloads) > 0 and trunkline.announced({channel}) then
         perform pg_notify({channel}, '');
     end if;

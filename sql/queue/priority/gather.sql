@@ -99,8 +99,9 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
-            -- time while there is none.
+            -- Buries the locked messages that have used all attempts. The scan continues at the
+            -- first locked message that has attempts left. If there is none, it continues after the
+            -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own)

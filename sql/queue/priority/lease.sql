@@ -30,7 +30,8 @@ begin
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
-            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
+            -- due after the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;

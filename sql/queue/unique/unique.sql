@@ -7,9 +7,10 @@ create or replace function trunkline.{do_unique_}(
 -- it is new; 1 if another message, whose id is returned, has the key; 2 if it replaced such a message, which was waiting. terms: for how many seconds
 -- each key is kept; null keeps it until the message has ended. dues: as in sql/statements/plain/enqueue.sql. Free keys are claimed in sorted order,
 -- so that two calls wait for each other in one direction only. They are claimed after the rows are inserted, because a claim names a message's id. If
--- another call has claimed a key in the meantime, the call undoes its work and looks again: so it holds no lock on another call's key, and its rows
--- have no gaps. If alone is true, the call is the only statement of its transaction: it removes about as many expired keys as it adds, and another
--- session wakes the consumers. Only for queues with uniqueness.
+-- another call has claimed a key in the meantime, the call undoes its work and searches again. So
+-- it holds no lock on another call's key, and its rows have no gaps. If alone is true, the call is
+-- the only statement of its transaction: it removes about as many expired keys as it adds, and
+-- another session wakes the consumers. Only for queues with uniqueness.
 #variable_conflict use_variable
 declare
     since timestamptz;

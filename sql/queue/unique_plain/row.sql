@@ -8,5 +8,8 @@ begin
     insert into trunkline.{queue_} as q (due_at, size, payload, metadata)
     values (trunkline.due_from(due), size, payload, metadata)
     returning q.id into id;
+    if id is null then
+        perform trunkline.not_stored({literal}, size, 0);
+    end if;
     return id;
 end $f$;

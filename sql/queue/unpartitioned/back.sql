@@ -11,6 +11,7 @@ create or replace function trunkline.{do_back_}(
 declare
     named text;
     restored text;
+    stored bigint;
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
@@ -28,5 +29,9 @@ begin
             'insert into trunkline.%I (id, enqueued_at, attempt, released, error, size, payload, metadata, %s)
              values ($1, $2, $3, $4, $5, $6, $7, $8, %s)', 'queue_' || {literal}, named, restored)
             using id, enqueued_at, attempt, released, error, size, payload, metadata, own;
+    end if;
+    get diagnostics stored = row_count;
+    if stored = 0 then
+        perform trunkline.not_stored({literal}, size, 0);
     end if;
 end $f$;

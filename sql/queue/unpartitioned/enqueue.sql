@@ -8,6 +8,9 @@ begin
         perform trunkline.payload_bytes({literal}, pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     insert into trunkline.{queue_} as q (size, payload) values (1, array[payload::{type}]) returning q.id into id;
+    if id is null then
+        perform trunkline.not_stored({literal}, 1, 0);
+    end if;
     if trunkline.announced({channel}) then
         perform pg_catalog.pg_notify({channel}, '');
     end if;

@@ -1,2 +1,2 @@
 -- Returns a page: the primary key is the cursor.
-select id, enqueued_at, dead_at, attempt, error, array[payload] as payload, metadata, 0 as priority, ((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1] as key from trunkline.{do_dead_}($1, $2)
+select id, enqueued_at, dead_at, attempt, error, array[payload] as payload, metadata, 0 as priority, ((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1] as key from trunkline.page(null::trunkline.{dead_}, $1, $2)

@@ -4,4 +4,4 @@ select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
        case when due_at operator(pg_catalog.<=) pg_catalog.clock_timestamp() then 'due' when error is not null then 'retrying'
             when attempt operator(pg_catalog.=) 0 then 'delayed' else 'leased' end as state,
        0 as priority, keys as key
-from trunkline.{do_peek_}($1, $2, $3)
+from trunkline.page_by_due($1, null::trunkline.{queue_}, $2, $3, $4)

@@ -1,2 +1,2 @@
 -- Returns a page, as dead.sql does for dead letters.
-select id, enqueued_at, archived_at, attempt, array[payload] as payload, metadata, 0 as priority, null::pg_catalog.text as key from trunkline.{do_archived_}($1, $2)
+select id, enqueued_at, archived_at, attempt, array[payload] as payload, metadata, 0 as priority, null::pg_catalog.text as key from trunkline.page(null::trunkline.{archive_}, $1, $2)

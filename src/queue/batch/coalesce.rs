@@ -161,9 +161,9 @@ impl Waiting for OpenRows {
         self.batches.is_empty()
     }
 
-    /// Returns true if another insert is worth starting. If more rows wait than there are lanes,
-    /// one of the rows is full. Otherwise enough messages must wait, or few messages must wait with
-    /// few in the running insert.
+    /// Returns true if another insert is worth starting: if more rows wait than there are lanes,
+    /// usually because a row is full; if enough messages wait; or if few messages wait and the
+    /// running insert has few.
     fn deserve_another(&self, running: &Running) -> bool {
         let least = WORTH_ANOTHER.max((running.took.as_nanos() / STORED_IN.as_nanos()) as usize);
         let waiting = self.messages();

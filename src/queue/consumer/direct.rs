@@ -27,8 +27,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits like [`Consumer::receive_direct`], for a receiver that may be gone when the message
-    /// arrives. The offer has one message.
+    /// Waits like [`Consumer::receive_direct`], for a caller that may be gone when the message
+    /// arrives. Returns one message, which is put back unless the caller accepts it.
     #[doc(hidden)]
     pub async fn offer_receive_direct(&mut self) -> Result<Offer<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;

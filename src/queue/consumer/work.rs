@@ -1,7 +1,7 @@
 //! Runs a consumer's work in a transaction. A failure rolls the transaction back and counts as an
 //! attempt, and the consumer waits for the next messages.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{io, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tracing::{debug, warn};
@@ -11,7 +11,7 @@ use super::{
     hearing::{heard, sleep},
 };
 use crate::{
-    error::{Result, text_of},
+    error::{Error, Kind, Result, text_of},
     postgres::transaction::Transaction,
     queue::{
         batch::settle::Ending,
@@ -35,6 +35,24 @@ enum Tried<R> {
     /// All messages were unreadable, and their attempts have been counted.
     Unreadable,
     Failed(Vec<Lease>, Failure),
+}
+
+/// Refuses to work on no message.
+pub(crate) fn at_least_one(n: usize) -> Result<()> {
+    if n == 0 {
+        return Err(Error::invalid("take_with takes at least one message, not 0"));
+    }
+    Ok(())
+}
+
+/// Converts an error from before the commit. If the connection broke then, the outcome is known:
+/// nothing happened, and no attempt is counted.
+fn not_committed(error: Error) -> Error {
+    if !(error.is_outcome_unknown() && error.is_closed()) {
+        return error;
+    }
+    let text = format!("the connection broke before the commit, so the work has had no effect ({error})");
+    Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
 }
 
 /// The outcome of one try.
@@ -81,12 +99,13 @@ impl<T: Payload> Consumer<T> {
     /// dead letter now. [`downcast_ref`](crate::Error::downcast_ref) returns the work's error. Call
     /// the method again for the next messages.
     /// [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the
-    /// commit. Otherwise the errors of the database.
+    /// commit. `n` is 0. Otherwise the errors of the database.
     pub async fn take_with<R, E: Into<Failure>>(
         &mut self,
         n: usize,
         mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
+        at_least_one(n)?;
         let mut held = 0;
         loop {
             self.ready().await?;
@@ -108,7 +127,7 @@ impl<T: Payload> Consumer<T> {
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Worked<R>> {
-        let n_now = if self.alone > 0 { 1 } else { n.max(1) };
+        let n_now = if self.alone > 0 { 1 } else { n };
         match self.attempt(n_now, work).await? {
             Tried::Nothing => return Ok(Worked::Nothing),
             Tried::Unreadable => {}
@@ -146,7 +165,7 @@ impl<T: Payload> Consumer<T> {
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Tried<R>> {
         let transaction = self.queue.shared.db.begin().await?;
-        let taken = self.queue.take_and_charge(&transaction, n).await?;
+        let taken = self.queue.take_and_charge(&transaction, n).await.map_err(not_committed)?;
         let (messages, unreadable) = (taken.messages, taken.unreadable);
         if messages.is_empty() && unreadable.is_empty() {
             transaction.rollback().await?;
@@ -168,12 +187,12 @@ impl<T: Payload> Consumer<T> {
             },
             Ok(Err(error)) => {
                 let failure = Failure::of(error);
-                transaction.rollback().await?;
+                transaction.rollback().await.map_err(not_committed)?;
                 failure
             }
             Err(panic) => {
                 let failure = Failure::retry(format!("the work panicked: {}", text_of(panic)));
-                transaction.rollback().await?;
+                transaction.rollback().await.map_err(not_committed)?;
                 failure
             }
         };

@@ -63,7 +63,8 @@ impl<T> Queue<T> {
     /// Deletes messages that were archived more than `age` ago. Returns the number of deleted
     /// messages.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
-        let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
+        let rows =
+            self.shared.query(&self.shared.sql.prune, &[&self.shared.name(), &age.as_secs_f64().min(3e9)]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 

@@ -125,7 +125,7 @@ impl<T> Queue<T> {
     /// exists.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
-        let rows = self.shared.query_again(&self.shared.sql.gone, &[&ids, &attempts]).await?;
+        let rows = self.shared.query_again(&self.shared.sql.gone, &[&self.shared.name(), &ids, &attempts]).await?;
         rows.iter().map(|row| row.read(0)).collect()
     }
 }

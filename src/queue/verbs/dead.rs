@@ -91,7 +91,7 @@ impl Shared {
     async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
         let shared = self.clone();
         let work = async move {
-            let replayed = shared.query(&shared.sql.replay, &[&ids, &most]).await?.len();
+            let replayed = shared.query(&shared.sql.replay, &[&shared.name(), &ids, &most]).await?.len();
             if replayed > 0 {
                 shared.db.wake(&shared.channel);
             }
@@ -101,7 +101,7 @@ impl Shared {
     }
 
     async fn discard(&self, ids: Option<&[i64]>, most: i64) -> Result<usize> {
-        Ok(self.query(&self.sql.discard, &[&ids, &most]).await?.len())
+        Ok(self.query(&self.sql.discard, &[&self.name(), &ids, &most]).await?.len())
     }
 }
 

@@ -169,8 +169,8 @@ impl Shared {
     /// Decodes the messages. There is no `await` between this call and the caller, so no message
     /// can be dropped.
     ///
-    /// Unreadable messages of a take have a counted attempt, and are already being put back when
-    /// this method returns.
+    /// If a take returns unreadable messages, this method starts a task that puts them back and
+    /// counts an attempt for each of them.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let opened = self.open_rows(&pages, count, |payload: T| Ok(payload))?;
         Ok(self.keep(pages, opened))

@@ -145,7 +145,8 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Sorts the messages by lane and by column values, so that equal messages share rows.
+    /// Sorts the messages by lane, so that equal messages share rows; without keys, whose messages
+    /// keep their order, also by column values.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -156,9 +157,8 @@ impl<T: Payload> Queue<T> {
             .map(|message| self.shared.lane_of(message.priority(), message.key()))
             .collect::<Result<Vec<_>>>()?;
         let mut order: Vec<usize> = (0..messages.len()).collect();
-        order.sort_by(|one, other| {
-            lanes[*one].cmp(&lanes[*other]).then_with(|| messages[*one].columns().cmp(&messages[*other].columns()))
-        });
+        let columns = |at: usize| if self.shared.is_keyed() { None } else { messages[at].columns() };
+        order.sort_by(|one, other| lanes[*one].cmp(&lanes[*other]).then_with(|| columns(*one).cmp(&columns(*other))));
         let sorted = order.iter().map(|at| &messages[*at]);
         let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).await?;
         let mut placed: Vec<(usize, Enqueued)> = order.into_iter().zip(ids).collect();

@@ -195,15 +195,22 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Groups messages by due time, priority and column values. Each group becomes one statement.
+    /// Messages with keys keep their order: those with column values share a group only if they are
+    /// adjacent.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
+        let only_adjacent = self.shared.is_keyed() && messages.iter().any(|message| message.columns().is_some());
         let mut all: Vec<Together> = Vec::new();
         let mut places: HashMap<(u64, u16, Option<Box<str>>), usize> = HashMap::new();
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
             let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the partition
             let columns = of_message(message)?;
-            let at = *places.entry((due.to_bits(), lane, columns.clone())).or_insert_with(|| {
+            let alike = (due.to_bits(), lane, columns.clone());
+            if only_adjacent && places.get(&alike).is_some_and(|at| at + 1 < all.len()) {
+                places.remove(&alike);
+            }
+            let at = *places.entry(alike).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), columns, trace: trace.clone(), ..Together::default() });
                 all.len() - 1
             });

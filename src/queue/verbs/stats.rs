@@ -138,7 +138,7 @@ impl<T: Payload> Queue<T> {
         let mut after = (Time::EARLIEST, 0_i64);
         while peeked.len() < n {
             let page = PAGE.min(i64::try_from(n - peeked.len()).unwrap_or(PAGE));
-            let rows = shared.query_again(&shared.sql.peek, &[&after.0, &after.1, &page]).await?;
+            let rows = shared.query_again(&shared.sql.peek, &[&shared.name(), &after.0, &after.1, &page]).await?;
             for row in &rows {
                 after = (row.read(2)?, row.read(0)?);
                 let payload: Received<'_> = row.read(6)?;

@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::in_transaction::InTransaction,
     queue::{
         batch::dequeues::DequeueMode,
@@ -34,6 +34,10 @@ impl<T: Payload> Queue<T> {
     /// A message that cannot be read as `T` stays in the queue. If the transaction commits, the
     /// message's attempt fails with that error. So commit even if no message was returned. The
     /// readable messages are returned.
+    ///
+    /// If the call is dropped while it waits, or fails after it has taken messages, no caller has
+    /// these messages. Then a [`Transaction`](crate::postgres::Transaction) cannot be committed.
+    /// Roll back a transaction of another driver.
     pub async fn take_in(
         &self,
         transaction: &impl InTransaction,
@@ -47,6 +51,15 @@ impl<T: Payload> Queue<T> {
     /// transaction counts an attempt.
     pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        let undelivered = Undelivered(transaction);
+        let outcome = self.take_pages(transaction, n, &mut taken).await;
+        if outcome.is_ok() || taken.messages.is_empty() {
+            std::mem::forget(undelivered);
+        }
+        outcome.map(|()| taken)
+    }
+
+    async fn take_pages(&self, transaction: &impl InTransaction, n: usize, taken: &mut Dequeued<T>) -> Result<()> {
         for _ in 0..CUTS {
             let wanted = n.saturating_sub(taken.messages.len());
             if wanted == 0 {
@@ -66,7 +79,20 @@ impl<T: Payload> Queue<T> {
                 break;
             }
         }
-        Ok(taken)
+        Ok(())
+    }
+}
+
+/// Messages that a transaction has taken, or may have taken, and that no caller has received. Its
+/// drop makes the transaction fail, because a commit would delete them.
+struct Undelivered<'a, X: InTransaction>(&'a X);
+
+impl<X: InTransaction> Drop for Undelivered<'_, X> {
+    fn drop(&mut self) {
+        self.0.fail(Error::invalid(
+            "a take in this transaction was dropped, or failed, before it returned its messages, and a commit would \
+             delete them: roll back, and take again",
+        ));
     }
 }
 

@@ -128,8 +128,8 @@ impl Drop for Entry {
     }
 }
 
-/// Polls for all waiters of a list. If it ends early, by a panic or with its runtime, its waiters
-/// are answered and may start another poller.
+/// A poller for all waiters of a list. If it ends early, by a panic or with its runtime, its
+/// waiters are answered and may start another poller.
 pub(crate) struct Poller {
     permit: Permit<Waiters>,
     changed: Arc<Notify>,

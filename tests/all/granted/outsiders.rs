@@ -104,7 +104,7 @@ async fn dependent_objects_go_with_their_queue_if_asked() {
         "create view own.rows as select * from trunkline.queue_other; create view own.messages as select * from trunkline.messages_other;
          create view own.limits as select * from trunkline.limit_other;
          create table own.typed (r trunkline.queue_other, n int);
-         create function own.calls() returns setof trunkline.dead_other begin atomic select * from trunkline.do_dead_other(0, 1); end",
+         create function own.calls() returns float8 begin atomic select due_in from trunkline.do_look_other('-infinity'); end",
     )
     .await
     .expect("created");

@@ -107,7 +107,7 @@ fn defined(text: &str, name: &str) -> Option<Item> {
                 "enum" => part.starts_with(char::is_uppercase),
                 _ => part.starts_with("fn ") || part.starts_with("async fn ") || part.starts_with("type "),
             };
-            if is_part {
+            if is_part && !is_hidden(&lines[..from]) {
                 let text = if kind == "trait" {
                     signature(&lines[from..])
                 } else {
@@ -125,6 +125,12 @@ fn defined(text: &str, name: &str) -> Option<Item> {
             .map_or_else(|| signature(&lines[at..]), |(head, _)| head.to_owned()),
     };
     Some(Item { line, parts })
+}
+
+/// Returns true if an attribute hides the definition after these lines.
+fn is_hidden(before: &[&str]) -> bool {
+    let mut attributes = before.iter().rev().take_while(|line| line.trim_start().starts_with('#'));
+    attributes.any(|line| line.contains("#[doc(hidden)]"))
 }
 
 /// Returns the public methods in the `impl` blocks of a file, with the names of their types.
@@ -145,8 +151,8 @@ fn methods(text: &str) -> Vec<(String, String)> {
             of = None;
         }
         let starts = ["    pub fn ", "    pub async fn ", "    pub const fn "];
-        let is_hidden = lines[at.saturating_sub(3)..at].iter().any(|line| line.contains("#[doc(hidden)]"));
-        if let Some(of) = of.filter(|_| starts.iter().any(|start| line.starts_with(start)) && !is_hidden) {
+        let is_public = starts.iter().any(|start| line.starts_with(start)) && !is_hidden(&lines[..at]);
+        if let Some(of) = of.filter(|_| is_public) {
             found.push((of.to_owned(), signature(&lines[at..])));
         }
     }

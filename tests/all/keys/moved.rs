@@ -46,6 +46,29 @@ async fn it_is_stored_however_it_was_enqueued() {
     assert_eq!(keys(&sql).await, expected);
 }
 
+#[tokio::test]
+async fn order_of_a_key_holds_whatever_columns_its_messages_have() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
+    sql.batch_execute("alter table trunkline.queue_q add column tenant text").await.expect("added");
+    let drafts = |from: i64| {
+        let draft = |n: i64| {
+            let draft = Draft::new(n).key("one");
+            if n % 3 == 0 { draft } else { draft.column("tenant", if n % 3 == 1 { "a" } else { "b" }) }
+        };
+        (from..from + 20).map(draft).collect::<Vec<_>>()
+    };
+    queue.enqueue_many(drafts(0)).await.expect("enqueued");
+    let transaction = db.begin().await.expect("begun");
+    queue.enqueue_many_in(&transaction, drafts(20)).await.expect("enqueued");
+    let sent = queue.send_enqueue_many(&transaction, drafts(40)).await.expect("sent");
+    transaction.commit().await.expect("committed");
+    sent.await.expect("enqueued");
+    let order =
+        "select array_agg(p order by place, id, nr) from trunkline.queue_q, unnest(payload) with ordinality u(p, nr)";
+    let order: Vec<i64> = sql.query_one(order, &[]).await.expect("read").get(0);
+    assert_eq!(order, (0..60).collect::<Vec<_>>());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_survives_death_and_replay() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;

@@ -20,8 +20,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     // one template does not exist yet.
     sql.batch_execute(
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
-         create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
-             returns setof trunkline.queue_q language plpgsql as 'begin end';
+         create or replace function trunkline.do_stray_q(floor timestamptz, low tid, high tid)
+             returns timestamptz language plpgsql as 'begin end';
          drop function trunkline.do_ack_q, trunkline.do_keptof_q;
          delete from trunkline.template where name = 'retry';
          update trunkline.version set functions = 'others'",
@@ -55,6 +55,7 @@ async fn functions_of_other_kinds_go_with_the_upgrade() {
          create function trunkline.do_turn_q(dues timestamptz[], ids bigint[]) returns void language plpgsql as 'begin end';
          create function trunkline.do_lanes_lanes_q(n int) returns void language plpgsql as 'begin end';
          create function trunkline.do_allowed_lanes_q(n int, locks bool) returns int language plpgsql as 'begin return 0; end';
+         create function trunkline.do_dead_q(after bigint, n bigint) returns setof trunkline.dead_q language plpgsql as 'begin end';
          drop function trunkline.do_keptof_q, trunkline.do_wrong_lanes_q;
          delete from trunkline.version where version >= 23",
     )
@@ -64,6 +65,34 @@ async fn functions_of_other_kinds_go_with_the_upgrade() {
     assert_eq!(schema(&sql).await, wanted);
     assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
     works(&queue, &mut sql).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vacuum_stops_pausing_with_the_upgrade_unless_an_operator_set_it() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    for queue in ["q", "slow"] {
+        db.create_queue(queue, &two_attempts().uniqueness(true)).await.expect("created");
+    }
+    let settings = async |table: &str| {
+        let query = "select (select option_value from pg_options_to_table(c.reloptions) where option_name = $2), \
+             (select option_value from pg_options_to_table(t.reloptions) where option_name = $2) \
+             from pg_class c left join pg_class t on t.oid = c.reltoastrelid where c.oid = to_regclass($1)";
+        let row = sql.query_one(query, &[&table, &"autovacuum_vacuum_cost_delay"]).await.expect("a table");
+        [0, 1].map(|column| row.get::<_, Option<String>>(column))
+    };
+    let never = Some("0".to_owned());
+    let queue = [never.clone(), never.clone()];
+    assert_eq!(settings("trunkline.queue_q").await, queue);
+    let before = "alter table trunkline.queue_q reset (autovacuum_vacuum_cost_delay, toast.autovacuum_vacuum_cost_delay); \
+         alter table trunkline.unique_q reset (autovacuum_vacuum_cost_delay); \
+         alter table trunkline.queue_slow set (autovacuum_vacuum_cost_delay = 7); \
+         delete from trunkline.version where version >= 26";
+    sql.batch_execute(before).await.expect("the schema before");
+    assert!(db.migrate().await.expect("migrated") > 0);
+    assert_eq!(settings("trunkline.queue_q").await, queue);
+    assert_eq!(settings("trunkline.unique_q").await, [never.clone(), None]);
+    assert_eq!(settings("trunkline.queue_slow").await, [Some("7".to_owned()), never]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -118,7 +118,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(then, (0..60).collect::<Vec<_>>());
 }
 
-/// The documented statement that lists the tables of messages and schedules.
+/// The documented query, which writes a `create publication` with the tables of all queues.
 const PUBLISH: &str = "select 'create publication queues for table ' || string_agg(c.oid::regclass::text, ', ')
      from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname ~ '^(queue|dead|archive|unique)_|^schedule$'";
 

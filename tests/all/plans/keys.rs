@@ -19,7 +19,7 @@ use crate::fixture::{connect, database};
 pub const STATEMENTS: &[Planned] = &[
     ("partitioned/enqueue", "0, 1, '{1}', null, -1, '{a}'", Way::NoRows),
     ("partitioned/enqueue_in", "'{1,2,3}', 0, null, '{a,b,a}'", Way::NoRows),
-    ("partitioned/peek", "'-infinity', 0, 100", Way::Either(&["due_q"])),
+    ("partitioned/peek", "'q', '-infinity', 0, 100", Way::Either(&["due_q"])),
     ("partitioned/dead", "0, 100", Way::NoRows),
     ("partitioned/archived", "0, 100", Way::NoRows),
     ("partitioned/purge", "", Way::All("empties the table")),
@@ -39,7 +39,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_reschedule_q('{2048,2049}', now() + interval '1 hour')", &["key_q"]),
     ("select trunkline.do_back_q(7, now(), 1, 0, '', 1, '{1}', null, '{\"keys\": \"{a}\"}')", &[]),
     ("select * from trunkline.do_find_q(2048)", &["key_q"]),
-    ("select * from trunkline.do_within_q(2048, 4096, '-infinity', 'infinity')", &["key_q"]),
+    ("select * from trunkline.messages_within('q', 2048, 4096, null, null)", &["key_q"]),
     ("select * from trunkline.do_look_q('-infinity')", &["due_q"]),
     ("select * from trunkline.do_sweep_q(now(), 0)", &["due_q", "place_q", "TIDRANGESCAN"]),
     ("select * from trunkline.do_sweep_q(now(), 1)", &["TIDRANGESCAN"]),

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names of the codes in the source.
-const CODES: [(&str, &str); 18] = [
+const CODES: [(&str, &str); 19] = [
     ("TL001", "TL001"),
     ("TL002", "TL002"),
     ("array_subscript_error", "2202E"),
     ("check_violation", "23514"),
     ("dependent_objects_still_exist", "2BP01"),
+    ("triggered_action_exception", "09000"),
     ("duplicate_object", "42710"),
     ("feature_not_supported", "0A000"),
     ("insufficient_privilege", "42501"),

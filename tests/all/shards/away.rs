@@ -19,10 +19,10 @@ use super::{counts, numbers, shard};
 use crate::fixture::{SOON, cluster, eventually, settled, through};
 
 /// The private servers of the test.
-struct Servers(Vec<Arc<Cluster>>);
+pub(super) struct Servers(Vec<Arc<Cluster>>);
 
 impl Servers {
-    async fn start(count: usize) -> Self {
+    pub async fn start(count: usize) -> Self {
         let start = || Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts");
         let starting = (0..count).map(|_| tokio::task::spawn_blocking(start));
         let servers = Self(try_join_all(starting).await.expect("no panic").into_iter().map(Arc::new).collect());
@@ -35,16 +35,16 @@ impl Servers {
         servers
     }
 
-    fn urls(&self) -> Vec<String> {
+    pub fn urls(&self) -> Vec<String> {
         self.0.iter().map(|server| settled(&server.url("postgres"))).collect()
     }
 
-    async fn with(&self, at: usize, act: impl FnOnce(&Cluster) -> trunkline_embedded::Result<()> + Send + 'static) {
+    pub async fn with(&self, at: usize, act: impl FnOnce(&Cluster) -> trunkline_embedded::Result<()> + Send + 'static) {
         let server = self.0[at].clone();
         tokio::task::spawn_blocking(move || act(&server)).await.expect("no panic").expect("done");
     }
 
-    async fn id(&self, at: usize) -> shards::Id {
+    pub async fn id(&self, at: usize) -> shards::Id {
         let alone = shards::Set::connect([&self.urls()[at]]).await.expect("connected");
         alone.list()[0].id.expect("reached")
     }
@@ -346,6 +346,12 @@ async fn call_waits_for_the_first_shard_when_all_are_down() {
     });
     eventually("both are known to be away", || async { shards.list().iter().all(|state| state.down.is_some()) }).await;
     assert!(!waiter.is_finished());
+    // A consumer that does not wait returns the reason, not an empty list.
+    for wait in [Duration::ZERO, Duration::from_millis(20)] {
+        let error =
+            queue.consumer(Wait::Adaptive).take(Dequeue::up_to(1).within(wait)).await.expect_err("all are down");
+        assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+    }
     let mut consumer = queue.consumer(Wait::Adaptive);
     let consuming = tokio::spawn(async move { consumer.take(1).await });
     servers.with(0, Cluster::start_again).await;

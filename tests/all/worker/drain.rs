@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use trunkline::{Draft, Failure, Message, RetryPolicy, Settings, Worker};
+use trunkline::{Draft, Failure, Limits, Message, RetryPolicy, Settings, Worker};
 
-use crate::fixture::{Place, SOON, place};
+use crate::fixture::{Place, SOON, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_handles_due_follow_up_and_retried_messages() {
@@ -37,4 +37,36 @@ async fn drain_with_nothing_due_ends_at_once() {
     let worker = Worker::new(queue, |_message| async { Ok::<(), Failure>(()) });
     let summary = timeout(SOON, worker.drain()).await.expect("it ends").expect("it works");
     assert_eq!(summary.done, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_waits_for_messages_that_limits_hold_back() {
+    let of = || Settings::new("int8");
+    for (settings, is_keyed) in [(of(), false), (of().priorities(3), false), (of().partitions(2), true)] {
+        let Place { db, queue, .. } = place::<i64>(settings).await;
+        let limits = Limits::none().per_second(20.0).burst(1).max_leased(2);
+        db.limit_queue("q", &limits).await.expect("limited");
+        let drafts = (0..5).map(|n| if is_keyed { Draft::new(n).key("a") } else { Draft::new(n) });
+        queue.enqueue_many(drafts).await.expect("enqueued");
+        let worker = Worker::new(queue.clone(), |_message| async { Ok::<(), Failure>(()) });
+        let summary = timeout(SOON, worker.drain()).await.expect("it ends").expect("it works");
+        assert_eq!(summary.done, 5, "{summary:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_waits_for_the_end_of_a_pause() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    db.pause_queue("q").await.expect("paused");
+    let worker = Worker::new(queue.clone(), |_message| async { Ok::<(), Failure>(()) });
+    let drain = tokio::spawn(worker.drain());
+    let looked = "select exists (select from pg_stat_activity where query like '%do_look_q%' and state = 'idle' and pid <> pg_backend_pid())";
+    eventually("the worker looks at the paused queue", || async {
+        sql.query_one(looked, &[]).await.expect("activity is visible").get(0)
+    })
+    .await;
+    db.resume_queue("q").await.expect("resumed");
+    let summary = timeout(SOON, drain).await.expect("it ends").expect("no panic").expect("it works");
+    assert_eq!(summary.done, 1);
 }

@@ -152,7 +152,7 @@ impl ToSql for Beside<'_> {
     to_sql_checked!();
 }
 
-/// Reads the metadata of a received batch, message by message. Messages beyond the end of the array
+/// The metadata of a received batch, read message by message. Messages beyond the end of the array
 /// have empty metadata.
 pub(crate) struct Carried<'a>(Option<Each<'a>>);
 

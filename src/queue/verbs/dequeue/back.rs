@@ -234,7 +234,7 @@ impl Shared {
     }
 }
 
-/// Displays the messages as a list for the log.
+/// The messages, displayed as a list for the log.
 struct Listed<'a>(&'a Unclaimed);
 
 impl std::fmt::Display for Listed<'_> {

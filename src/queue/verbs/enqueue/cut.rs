@@ -42,7 +42,7 @@ impl Cuttings {
     }
 }
 
-/// Splits messages into rows, for one statement at a time.
+/// Messages that are split into rows, for one statement at a time.
 pub(super) struct Cut<'a, M, T> {
     shared: &'a Shared,
     column: &'a PayloadColumn,
