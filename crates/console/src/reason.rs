@@ -1,5 +1,5 @@
-//! Formats the reason for an error for people. Leaves out the statement, which Trunkline itself
-//! wrote.
+//! Formats an error's reason for people. Leaves out the statement, because Trunkline itself wrote
+//! it.
 
 use std::error::Error as _;
 

@@ -4,9 +4,11 @@ select 'wrong', r.queue,
        pg_catalog.format('relay %s has reported nothing for %s, and did not shut down cleanly', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
        'It was killed, or cannot reach the database. Its messages wait until a relay carries them.',
-       pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if the relay is retired; otherwise start it again', r.queue, r.name)
+       pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if the relay is retired%s; otherwise start it again', r.queue, r.name,
+                         case when r.inward then ', because this discards its position' end)
 from trunkline.relay r
 where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at) -- otherwise it shut down cleanly
+  and not (r.inward and r.holder is null and r.held_until = '-infinity') -- nor did it release its position
   and not exists (select from trunkline.relay o
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all
@@ -18,4 +20,14 @@ select case when r.inward or r.lag > 0 or r.held > 0 then 'wrong' else 'advice' 
 from trunkline.relay r
 where r.seen_at > pg_catalog.now() - interval '1 minute' and r.last_error is not null
   and r.failed_at > pg_catalog.now() - greatest(interval '{patience}', interval '1 minute')
+union all
+-- A relay from a broker that stopped at an error reported it last, and released its position.
+select 'wrong', r.queue,
+       pg_catalog.format('relay %s has stopped: %s', pg_catalog.left(r.name, 200), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
+       r.failed_at,
+       'No message arrives from the broker until the cause is removed and the relay is started again.',
+       pg_catalog.format('select name, position, last_error, failed_at from trunkline.relay where queue = %L and name = %L;', r.queue, r.name)
+from trunkline.relay r
+where r.inward and r.holder is null and r.held_until = '-infinity' and r.failed_at > r.seen_at - interval '1 second'
+  and r.seen_at <= pg_catalog.now() - interval '1 minute'
 order by 2, 3

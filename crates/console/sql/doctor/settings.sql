@@ -11,6 +11,7 @@ from (values
     ('zero_damaged_pages', 'on', 'wrong', 'off', 'PostgreSQL silently empties a damaged page, and the messages on it are lost.'),
     ('ignore_checksum_failure', 'on', 'wrong', 'off', 'Data that the disk has damaged is read as if it were correct.'),
     ('enable_indexscan', 'off', 'wrong', 'on', 'Each dequeue reads the whole table to find due messages.'),
+    ('default_transaction_read_only', 'on', 'wrong', 'off', 'Every enqueue and every dequeue fails, because transactions only read.'),
     ('session_replication_role', 'replica', 'wrong', 'origin', 'Triggers do not run, so the tables accept rows that no consumer can read, and unique keys are not freed.')
 ) f (name, setting, severity, better, why)
 join pg_settings s on s.name = f.name and s.setting = f.setting

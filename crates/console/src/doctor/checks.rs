@@ -27,7 +27,12 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "schedules",
     "failures",
     "relays",
+    "drains",
+    "triggers",
 ];
+
+/// A check of a table that exists only where a drain has moved messages.
+pub const MOVING: (&str, &str) = ("moving", include_str!("../../sql/doctor/moving.sql"));
 
 /// Checks that are skipped on a standby. They read unlogged tables, which a standby does not have.
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];

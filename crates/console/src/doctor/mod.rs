@@ -26,7 +26,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::timeout;
 use trunkline::{Db, Description, Result};
 
-use self::checks::{OF_DATABASE, OF_PRIMARY, OF_QUEUES};
+use self::checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
 
 /// The severity of a finding, ordered from the worst.
@@ -132,6 +132,7 @@ impl Doctor {
     /// Returns the names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
         OF_DATABASE.iter().chain(OF_QUEUES.iter().flat_map(|some| *some)).map(|(name, _)| *name).chain([
+            MOVING.0,
             plans::NAME,
             LISTENING,
             STANDBY,
@@ -163,6 +164,11 @@ impl Doctor {
             if !(is_standby && OF_PRIMARY.contains(check)) {
                 findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
             }
+        }
+        let moves = "select pg_catalog.to_regclass('trunkline.moving') is not null";
+        let (check, text) = MOVING;
+        if self.wants(check) && Text::of(db, moves).run::<(), (bool,)>(db, ()).await?.0 {
+            findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
         }
         let no_index: Vec<String> =
             findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
@@ -240,10 +246,17 @@ async fn answered(
     found: impl Future<Output = Result<Vec<Finding>>>,
 ) -> Result<Vec<Finding>> {
     match timeout(ANSWER, found).await {
-        Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error))]),
+        Ok(Err(error)) if error.sqlstate().is_some_and(|state| state.code() == "42501") => {
+            let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
+            let mend =
+                format!("select trunkline.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema");
+            Ok(vec![unchecked(check, queue, &reason(&error), &mend)])
+        }
+        Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
         Ok(found) => found,
         Err(_) => {
-            Ok(vec![unchecked(check, queue, &format!("the server did not answer within {} s", ANSWER.as_secs()))])
+            let reason = format!("the server did not answer within {} s", ANSWER.as_secs());
+            Ok(vec![unchecked(check, queue, &reason, AGAIN)])
         }
     }
 }
@@ -267,7 +280,11 @@ fn finding(check: &'static str, (severity, queue, what, since, why, mend): Check
     Finding { check, severity, queue, queues, what, since, why, mend }
 }
 
-fn unchecked(check: &'static str, queue: Option<&str>, reason: &str) -> Finding {
+/// The remedy for a check that failed for another reason than a missing right.
+const AGAIN: &str =
+    "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
+
+fn unchecked(check: &'static str, queue: Option<&str>, reason: &str, mend: &str) -> Finding {
     Finding {
         check,
         severity: Severity::Unchecked,
@@ -276,7 +293,7 @@ fn unchecked(check: &'static str, queue: Option<&str>, reason: &str) -> Finding 
         what: format!("the check failed: {reason}"),
         since: None,
         why: "It is unknown whether anything is wrong here.".to_owned(),
-        mend: "select rolname from pg_roles where pg_has_role(oid, 'member'); -- run the doctor as a role that may read this, such as a member of pg_monitor".to_owned(),
+        mend: mend.to_owned(),
     }
 }
 

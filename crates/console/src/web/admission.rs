@@ -1,5 +1,5 @@
-//! Limits connections. Admitted visitors have priority. All other visitors are strangers: they
-//! share the connections of their address, for a limited time.
+//! Limits connections. Admitted visitors have priority. All other visitors are strangers. Strangers
+//! from one address share a fixed part of the connections, each for a limited time.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use tokio::{
 
 /// Strangers from one address may have 1/`SHARE` of all connections.
 const SHARE: usize = 8;
-/// The number of connections that strangers from one address may have at least.
+/// The minimum share of connections for strangers from one address.
 const LEAST: usize = 4;
 /// A stranger counts toward the share of its address only after this time. A proxy in front of the
 /// console may open many connections at once.

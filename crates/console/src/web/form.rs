@@ -1,6 +1,6 @@
 //! The fields of the forms for actions.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// The fields of a form. The verb determines which of them are used.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -16,6 +16,7 @@ pub struct Form {
     pub from: String,
     pub until: String,
     pub schedule: String,
+    #[serde(deserialize_with = "with_line_feeds")]
     pub payload: String,
     pub metadata: String,
     pub delay: String,
@@ -27,6 +28,11 @@ pub struct Form {
     /// A random value for each confirmation page. A form that is submitted twice acts only once.
     pub token: String,
     pub csrf: String,
+}
+
+/// Undoes what a browser does to a field of several lines: it sends CR LF for every line break.
+fn with_line_feeds<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+    Ok(String::deserialize(field)?.replace("\r\n", "\n"))
 }
 
 /// A field that the visitor types.
@@ -95,5 +101,11 @@ mod tests {
         assert_eq!(form.fields(&["payload", "delay"]), [("verb", "enqueue")]);
         let group = Form { error: Some(String::new()), ..Form::default() };
         assert_eq!(group.fields(&[]), [("error", "")]);
+    }
+
+    #[test]
+    fn line_breaks_of_a_payload_are_not_those_of_the_browser() {
+        let form: Form = serde_json::from_str(r#"{"payload": "one\r\ntwo\n\r\n"}"#).expect("read");
+        assert_eq!(form.payload, "one\ntwo\n\n");
     }
 }

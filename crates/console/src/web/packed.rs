@@ -15,7 +15,8 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 
-/// Shorter responses are not compressed, because they fit into one packet.
+/// The minimum size of a response that is compressed, in bytes. A shorter response fits into one
+/// packet.
 const SHORT: usize = 1024;
 
 pub async fn packed(request: Request, next: Next) -> Response {

@@ -16,8 +16,9 @@ pub struct Point {
 
 /// Messages per second.
 ///
-/// `came` is derived from the sequence of rows and the mean number of messages per row. It is an
-/// estimate if rows differ in size. `went` is `came` minus the growth of the depth.
+/// `came` is the number of new rows, which the sequence of ids shows, times the mean number of
+/// messages per row. So it is an estimate if rows differ in size. `went` is `came` minus the growth
+/// of the depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Flow {
     /// Messages that were enqueued.

@@ -12,7 +12,8 @@ use axum::{
 
 use super::{access::Visitor, admission::Seat, notice::Notice, reply::plain, site::Site};
 
-/// Allows only the console's own scripts and files, and forbids embedding in another site's frame.
+/// The policy that allows only the console's own scripts and files, and forbids embedding in
+/// another site's frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 

@@ -106,8 +106,8 @@ impl Sieve {
     }
 }
 
-/// Returns SQL for the line that identifies an error: the first line, or for a Python traceback the
-/// last unindented line, which names the exception.
+/// Returns SQL for the line that identifies an error: the last line of a Python traceback, which
+/// names the exception, unless that line is indented; otherwise the first line.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");

@@ -15,8 +15,15 @@ use super::{access::Visitor, reply::plain, site::Site};
 /// The maximum time that a page waits for its turn.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// The maximum time that a page may take. The server stops each of its queries after ten seconds.
+const PAGE: Duration = Duration::from_secs(30);
+/// The same while the last look at the database failed. The library waits for a lost server, once
+/// for each query of a page.
+const PAGE_IN_AN_OUTAGE: Duration = Duration::from_secs(3);
+
 /// Makes a page wait for its turn to query the database. Once started, a page runs to its end even
-/// if the visitor has left, because the server continues to work on its queries.
+/// if the visitor has left, because the server continues to work on its queries. A page that only
+/// reads is given up after some time; an action never is.
 pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
     if turns.is_empty() {
@@ -35,10 +42,17 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
             "the console is generating the maximum number of pages; try again in a moment; nothing was done\n",
         );
     };
+    let limit = match (request.method().is_safe(), site.pulse.problem()) {
+        (false, _) => Duration::MAX,
+        (true, Some(_)) => PAGE_IN_AN_OUTAGE,
+        (true, None) => PAGE,
+    };
     let made = tokio::spawn(async move {
-        let response = next.run(request).await;
+        let response = timeout(limit, next.run(request)).await;
         drop(permits);
-        response
+        response.unwrap_or_else(|_| {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "the database does not answer; try again in a moment\n")
+        })
     });
     made.await.unwrap_or_else(|_| {
         plain(

@@ -1,3 +1,4 @@
+mod causes;
 mod clocks;
 mod derived;
 mod many;

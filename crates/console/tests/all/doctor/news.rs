@@ -91,4 +91,18 @@ async fn relays_that_vanished_or_fail_are_found() {
     assert!(found.len() == 1 && found[0].what.contains("x y x") && found[0].what.len() < 500, "{found:?}");
     ward.say("update trunkline.relay set failed_at = now() - interval '1 hour'").await;
     assert_eq!(of(&ward, "relays").await, [], "it works again");
+
+    // A relay from a broker releases its position when it ends, and reports an error before that.
+    ward.say(
+        "delete from trunkline.relay;
+         insert into trunkline.relay (name, queue, broker, inward, seen_at) values ('in', 'q', 'nats://broker', true, now() - interval '10 minutes')",
+    )
+    .await;
+    assert_eq!(of(&ward, "relays").await, [], "it was stopped by its operator");
+    ward.say("update trunkline.relay set last_error = 'no JSON', failed_at = seen_at").await;
+    let found = of(&ward, "relays").await;
+    assert!(found.len() == 1 && found[0].what == "relay in has stopped: no JSON", "{found:?}");
+    ward.say("update trunkline.relay set holder = 7, held_until = seen_at").await;
+    let found = of(&ward, "relays").await;
+    assert!(found.len() == 1 && found[0].mend.contains("discards its position"), "{found:?}");
 }

@@ -25,6 +25,8 @@ async fn what_a_role_may_not_look_at_is_said() {
     assert_eq!(of("hidden_sessions"), [Severity::Unchecked]);
     assert!(of("consumers").contains(&Severity::Unchecked), "{found:#?}");
     assert!(found.iter().all(|one| one.severity == Severity::Unchecked), "{found:#?}");
+    let refused = found.iter().find(|one| one.check == "consumers").expect("found above");
+    assert!(refused.mend.starts_with("select trunkline.grant_rights('ROLE', 'operator', 'q');"), "{refused:?}");
     ward.mend(found.iter().find(|one| one.check == "rights").expect("found above")).await;
     let found = doctor.examine(&db).await.expect("examined");
     let hidden = found.iter().filter(|one| one.severity == Severity::Unchecked).map(|one| one.check);

@@ -7,6 +7,7 @@ mod once;
 mod bounds;
 mod history;
 mod other_schema;
+mod outage;
 mod states;
 mod prefix;
 mod standby;

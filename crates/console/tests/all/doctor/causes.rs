@@ -1,0 +1,59 @@
+//! Findings that name another cause than the one that is met most often.
+
+use trunkline::{Limits, Settings};
+use trunkline_console::doctor::Severity;
+
+use super::{Ward, connect};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limit_is_named_as_a_reason_why_messages_wait() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
+    ward.db.limit_queue("q", &Limits::none().per_second(0.01)).await.expect("limited");
+    let found = ward.of("consumers").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.what.ends_with("nothing is leased; the queue has limits"), "{found:?}");
+    assert!(found.mend.starts_with("trunkline queue limit q --per-second N"), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn triggers_settings_and_slots_that_do_harm_from_elsewhere_are_found() {
+    let ward = Ward::with(&[("wal_level", "logical")]).await;
+    ward.queue("keyed", Settings::new("int8").partitions(2)).await;
+    ward.say("alter table trunkline.queue_keyed disable trigger refuse_row").await;
+    let found = ward.mended("triggers").await;
+    assert!(found.what.contains("trigger refuse_row of table trunkline.queue_keyed is disabled"), "{found:?}");
+
+    for statement in
+        ["create database other", "alter system set default_transaction_read_only = on", "select pg_reload_conf()"]
+    {
+        ward.say(statement).await;
+    }
+    ward.until("select current_setting('default_transaction_read_only')::bool").await;
+    let found = ward.of("settings").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(
+        found.severity == Severity::Wrong && found.what.contains("default_transaction_read_only is on"),
+        "{found:?}"
+    );
+    ward.say("alter system reset default_transaction_read_only").await;
+    ward.say("select pg_reload_conf()").await;
+    ward.until("select not current_setting('default_transaction_read_only')::bool").await;
+
+    let other = connect(&ward.server.url("other")).await;
+    other.batch_execute("select pg_create_logical_replication_slot('of_other', 'pgoutput')").await.expect("made");
+    let found = ward.of("slots").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.what.contains("of_other") && found.mend.contains("-- in database other; "), "{found:?}");
+    other.batch_execute(&found.mend).await.expect("mended");
+    assert_eq!(ward.found().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drained_shard_is_advice() {
+    let ward = Ward::new().await;
+    ward.say("update trunkline.stripe set drains = true").await;
+    let found = ward.found().await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.check == "drains" && found.severity == Severity::Advice, "{found:?}");
+}
