@@ -9,6 +9,7 @@ pub struct Error(Kind);
 #[derive(Debug)]
 enum Kind {
     Usage(String),
+    Stopped(String),
     Broker { broker: String, said: String },
     Gap { broker: String, said: String },
     Database(trunkline::Error),
@@ -23,7 +24,19 @@ impl Error {
         Self(Kind::Usage(why.into()))
     }
 
-    /// Creates an error that a broker reported.
+    /// Creates the error of a relay that cannot continue: the queue cannot store a message, or the
+    /// position is gone.
+    pub(crate) fn stopped(why: impl Into<String>) -> Self {
+        Self(Kind::Stopped(why.into()))
+    }
+
+    /// Returns true if the relay cannot continue until the cause is removed.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.0, Kind::Stopped(_))
+    }
+
+    /// Creates an error that a broker reported, or for a broker that cannot be reached.
     pub fn broker(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Broker { broker: broker.into(), said: said.to_string() })
     }
@@ -47,7 +60,7 @@ impl Error {
         matches!(self.0, Kind::Usage(_))
     }
 
-    /// Returns true if the broker reported the error.
+    /// Returns true if the broker reported the error, did not answer, or could not be reached.
     #[must_use]
     pub fn is_broker(&self) -> bool {
         matches!(self.0, Kind::Broker { .. })
@@ -66,7 +79,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Usage(why) => out.write_str(why),
+            Kind::Usage(why) | Kind::Stopped(why) => out.write_str(why),
             Kind::Broker { broker, said } | Kind::Gap { broker, said } => write!(out, "{broker}: {said}"),
             Kind::Database(error) => error.fmt(out),
         }

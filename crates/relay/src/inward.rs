@@ -6,36 +6,32 @@
 //! point, and each message is still in the queue exactly once. The next relay reads the position
 //! and continues after it.
 
+mod position;
+mod store;
+
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info, info_span, warn};
-use trunkline::{Draft, Queue, postgres::Statement};
+use tracing::warn;
+use trunkline::{Queue, postgres::Statement};
 
+use self::store::parts;
 use crate::{
     error::{Error, Result},
-    header,
     metric::Metrics,
-    outgoing::KEY,
     payload::Raw,
     progress::Progress,
-    source::{Incoming, Source},
+    source::Source,
     sql,
 };
 
 /// The maximum number of messages per transaction.
 const MOST: usize = 1000;
-/// The maximum number of bytes per transaction. The last message may exceed it. The limit bounds
-/// the relay's memory, and the server accepts no request over one GiB.
-const BYTES: usize = 16 << 20;
 /// The time without a report, in seconds, after which the holder of a position loses it.
 const HOLD: f64 = 15.0;
 /// The interval between two reports of the position's holder while no messages arrive.
 const WORD: Duration = Duration::from_secs(3);
-/// The interval between two claims of a waiting relay.
-const ASK: Duration = Duration::from_secs(1);
 /// The first and the longest pause between retries during an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -73,7 +69,7 @@ enum State {
 }
 
 impl Inward {
-    /// Does the same as [`relay_from`], with a boxed source.
+    /// Creates the same relay as [`relay_from`], with a boxed source.
     #[must_use]
     pub fn new(source: Box<dyn Source>, queue: Queue<Raw>) -> Self {
         Self { queue, source, name: None, passes_over: false, progress: Arc::default() }
@@ -160,37 +156,6 @@ struct Running {
 }
 
 impl Running {
-    /// Creates the relay's row if it is missing, and fails if the row belongs to another relay.
-    async fn found(&mut self) -> Result<()> {
-        let queue = self.queue.description().name.clone();
-        let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
-        self.db.run(&insert, (&*self.name, &*queue, &*self.broker)).await?;
-        let (of, from, inward) = self.owner().await?;
-        if (&of, &from, inward) == (&queue, &self.broker, true) {
-            return Ok(());
-        }
-        let way = if inward { "from" } else { "to" };
-        Err(Error::usage(format!(
-            "the name {:?} is taken: it is the relay of queue {of:?} {way} {from}; choose another, or delete its row from {}.relay",
-            self.name,
-            self.db.schema_name()
-        )))
-    }
-
-    /// Returns the owner of the row. If the row was deleted, with its queue or manually, the
-    /// position is lost.
-    async fn owner(&mut self) -> Result<(String, String, bool)> {
-        let owner = self.db.run(&self.owner, (self.name.clone(), self.queue.description().name.clone())).await?;
-        owner.ok_or_else(|| {
-            Error::usage(format!(
-                "the position of relay {:?} is gone from {}.relay: its queue was dropped, or the row was deleted; a relay that is started now reads {} from its beginning",
-                self.name,
-                self.db.schema_name(),
-                self.broker
-            ))
-        })
-    }
-
     /// Runs one step after another, with a pause while the database or the broker is unavailable.
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
@@ -242,141 +207,6 @@ impl Running {
         }
         Ok(())
     }
-
-    /// Claims the position, or pauses while another relay holds it.
-    async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
-        let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
-        if let Some((position,)) = self.db.run(&self.claim, of).await? {
-            info!(relay = self.name, position, "the relay holds the position");
-            self.state = State::Holds(position);
-            self.word = Instant::now();
-        } else {
-            self.owner().await?;
-            let _ = stop.run_until_cancelled(sleep(ASK)).await; // a shutdown ends the pause early
-        }
-        Ok(())
-    }
-
-    /// Stores the messages and the position in one transaction and one round trip.
-    async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
-        let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
-        let span = info_span!("relay_store", relay = self.name, messages = messages.len());
-        match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
-            Err(error) if is_refusal(&error) && messages.len() > 1 => {
-                for message in messages {
-                    let State::Holds(from) = &self.state else { return Ok(()) };
-                    Box::pin(self.store(from.clone(), vec![message])).await?;
-                }
-                return Ok(());
-            }
-            Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
-            outcome => outcome?,
-        }
-        self.source.committed(&to).await;
-        Ok(())
-    }
-
-    /// Moves the position to `to`. Enqueues the messages up to there, or records the reason why
-    /// there are none.
-    async fn commit(
-        &mut self,
-        from: Option<String>,
-        to: &str,
-        messages: std::result::Result<&[Incoming], &str>,
-    ) -> Result<()> {
-        let (messages, left_out) = messages.map_or_else(|why| (&[][..], Some(why.to_owned())), |all| (all, None));
-        let drafts: Vec<_> = messages.iter().map(|message| self.draft(message)).collect();
-        let transaction = self.db.begin().await?;
-        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
-        let count = messages.len() as i64;
-        let queue = self.queue.description().name.clone();
-        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, lag, left_out, queue);
-        let moved = transaction.send(&self.moves, moved).await?;
-        let ids =
-            if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
-        if moved.await? == 0 {
-            transaction.rollback().await?;
-            info!(relay = self.name, "another relay has moved the position");
-            self.state = State::Waits;
-            return Ok(());
-        }
-        if let Some(ids) = ids {
-            ids.await?;
-        }
-        transaction.commit().await?;
-        self.state = State::Holds(Some(to.to_owned()));
-        self.word = Instant::now();
-        self.progress.confirm(messages.len() as u64);
-        self.metrics.received.increment(messages.len() as u64);
-        Ok(())
-    }
-
-    fn draft(&self, message: &Incoming) -> Draft<Raw> {
-        let queue = self.queue.description();
-        // A Kafka message without a value becomes `null` where the payload must be JSON.
-        let is_json = matches!(&*queue.payload, "json" | "jsonb");
-        let is_tombstone = message.body.is_empty() && message.metadata.get(header::TOMBSTONE).is_some();
-        let body = if is_json && is_tombstone { Bytes::from_static(b"null") } else { message.body.clone() };
-        let (draft, mut metadata) = (Draft::new(Raw(body)), message.metadata.clone());
-        match &message.key {
-            Some(key) if queue.partitions > 0 => return draft.metadata(metadata).key(&**key),
-            Some(key) => metadata.insert(KEY, &**key),
-            None => {}
-        }
-        draft.metadata(metadata)
-    }
-
-    /// Skips a message that the queue cannot store, or fails because of it.
-    async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
-        let queue = &self.queue.description().name;
-        let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);
-        self.progress.refuse(&why);
-        self.metrics.refused.increment(1);
-        if !self.passes_over {
-            return Err(Error::usage(format!(
-                "{why}; fix the cause, or skip messages that cannot be stored (--pass-over)"
-            )));
-        }
-        warn!(relay = self.name, why, "passed over");
-        self.commit(from, to, Err(&why)).await
-    }
-
-    /// Extends the hold on the position, and reports the relay's state. Failures are ignored,
-    /// because the next report tries again.
-    async fn say(&mut self, error: Option<String>) {
-        type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
-        let keep: Keep = sql::of(&self.db, include_str!("../sql/keep.sql"));
-        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
-        let queue = self.queue.description().name.clone();
-        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error, queue)).await {
-            Ok(0) => self.state = State::Waits,
-            Ok(_) => self.word = Instant::now(),
-            Err(error) => warn!(relay = self.name, %error, "no word to the database"),
-        }
-    }
-
-    async fn let_go(&mut self) {
-        let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
-        let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
-        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // if this fails, the hold simply expires
-    }
-}
-
-/// Splits messages into parts of a bounded number of bytes, in order.
-fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
-    let (mut parts, mut bytes) = (Vec::<Vec<Incoming>>::new(), 0);
-    for message in messages {
-        let size = message.size();
-        match parts.last_mut() {
-            Some(part) if bytes < BYTES => part.push(message),
-            _ => {
-                parts.push(vec![message]);
-                bytes = 0;
-            }
-        }
-        bytes += size;
-    }
-    parts
 }
 
 /// Returns true for an error that a retry cannot resolve.
@@ -385,51 +215,5 @@ fn is_final(error: &Error) -> bool {
         let code = error.sqlstate().map_or("", |state| state.code());
         error.is_no_queue() || error.is_wrong_type() || code == "42501" || code.starts_with("28")
     };
-    error.is_usage() || error.is_gap() || error.database().is_some_and(of_database)
-}
-
-/// Returns true if PostgreSQL or the client library refused a message because of its content.
-fn is_refusal(error: &Error) -> bool {
-    error.database().is_some_and(|error| {
-        let of_library = !error.is_closed() && !error.is_outcome_unknown();
-        error.is_bad_payload() || error.sqlstate().map_or(of_library, |state| !is_of_server(state.code()))
-    })
-}
-
-/// Returns true for codes of errors that are temporary or that affect every message. All other
-/// codes concern one message: a value, a check, a trigger's error, or nesting that is too deep.
-fn is_of_server(code: &str) -> bool {
-    const CLASSES: [&str; 15] =
-        ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];
-    CLASSES.iter().any(|class| code.starts_with(class))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_have_some_bytes_and_all_messages_in_order() {
-        let sizes = [BYTES / 2, BYTES / 2 + 1, 3, BYTES * 3, 4, 5];
-        let of = |(at, size): (usize, &usize)| Incoming {
-            position: at.to_string(),
-            body: vec![0; *size].into(),
-            ..Incoming::default()
-        };
-        let parts = parts(sizes.iter().enumerate().map(of).collect());
-        let places: Vec<Vec<_>> =
-            parts.iter().map(|part| part.iter().map(|message| &*message.position).collect()).collect();
-        assert_eq!(places, [vec!["0", "1"], vec!["2", "3"], vec!["4", "5"]]);
-        assert!(super::parts(Vec::new()).is_empty());
-    }
-
-    #[test]
-    fn refusal_of_a_message_is_told_from_an_outage() {
-        for of_message in ["22P05", "23514", "54001", "54000", "P0001", "38000", "UE001", "0A000", "21000"] {
-            assert!(!is_of_server(of_message), "{of_message}");
-        }
-        for passes in ["57P01", "53100", "40001", "40P01", "25006", "42501", "08006", "55P03", "XX000", "TL002"] {
-            assert!(is_of_server(passes), "{passes}");
-        }
-    }
+    error.is_usage() || error.is_stopped() || error.is_gap() || error.database().is_some_and(of_database)
 }

@@ -34,7 +34,7 @@ use crate::{
 const HANDS: usize = 8192;
 /// The default maximum number of batches in flight.
 const BATCHES: usize = 8;
-/// The first and the longest pause after a refusal for now.
+/// The first and the longest pause after a temporary refusal.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// The interval between two warnings about waiting messages.
 const TELL: Duration = Duration::from_secs(10);
@@ -284,7 +284,8 @@ impl Carrier {
         let is_null = matches!(&*self.payload, "json" | "jsonb") && &*message.payload.0 == b"null";
         let no_value = is_null && metadata.get(header::TOMBSTONE).is_some();
         let body = if no_value { Bytes::new() } else { message.payload.0.clone() };
-        let plain = Outgoing { id, attempt: message.attempt, key, to, metadata, content_type: None, body };
+        let plain =
+            Outgoing { id, attempt: message.attempts().cast_signed(), key, to, metadata, content_type: None, body };
         // A tombstone has no data to wrap.
         if plain.is_tombstone() {
             return Ok(plain);

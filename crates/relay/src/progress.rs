@@ -39,7 +39,7 @@ impl Progress {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of refusals for now, counting each attempt.
+    /// Returns the number of temporary refusals, counting each attempt.
     #[must_use]
     pub fn again(&self) -> u64 {
         self.again.load(Ordering::Relaxed)
@@ -61,13 +61,13 @@ impl Progress {
         self.confirmed.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// Counts a refusal for good.
+    /// Counts a permanent refusal.
     pub(crate) fn refuse(&self, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.erred(why);
     }
 
-    /// Counts a refusal for now.
+    /// Counts a temporary refusal.
     pub(crate) fn try_again(&self, why: &str) {
         self.again.fetch_add(1, Ordering::Relaxed);
         self.erred(why);

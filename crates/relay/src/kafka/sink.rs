@@ -237,7 +237,7 @@ impl Renewed {
     }
 }
 
-/// Receives the brokers' answers on the client's thread.
+/// The receiver of the brokers' answers, on the client's thread.
 #[derive(Default)]
 struct Answers(Heard);
 

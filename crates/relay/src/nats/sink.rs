@@ -68,7 +68,7 @@ impl NatsSink {
         }
     }
 
-    /// Returns the outcome of a message whose subject has no responder. The refusal is for good if
+    /// Returns the outcome of a message whose subject has no responder. The refusal is permanent if
     /// `JetStream` itself confirms that no stream takes the subject.
     async fn without_stream(&self, subject: &str) -> Outcome {
         match self.context.stream_by_subject(subject).await {
@@ -150,9 +150,17 @@ fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Returns true if the message itself caused the error, and not a lack of space.
+/// Returns true if the message itself caused the error, and not a lack of space or the state of the
+/// stream.
 fn is_for_good(error: &jetstream::Error) -> bool {
-    error.code() == 400 && error.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED
+    use jetstream::ErrorCode;
+    let of_stream = [
+        ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
+        ErrorCode::INSUFFICIENT_RESOURCES,
+        ErrorCode::STREAM_STORE_FAILED,
+        ErrorCode::STREAM_SEALED,
+    ];
+    error.code() == 400 && !of_stream.contains(&error.error_code())
 }
 
 /// Returns the outcome of a message that the client did not send.
@@ -162,5 +170,24 @@ fn unsent(error: &PublishError) -> Outcome {
             Outcome::RefusedForGood(error.to_string())
         }
         PublishErrorKind::Send => Outcome::RefusedForNow(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lack_of_space_is_no_fault_of_the_message() {
+        let of = |code: u16, err_code: u64| -> jetstream::Error {
+            let error = serde_json::json!({"code": code, "err_code": err_code, "description": "of the server"});
+            serde_json::from_value(error).expect("an error of the server")
+        };
+        // The account is full, the stream is full, the stream is sealed; a message is too large.
+        for (code, err_code, is_permanent) in
+            [(400, 10002, false), (503, 10077, false), (400, 10077, false), (400, 10109, false), (400, 10054, true)]
+        {
+            assert_eq!(is_for_good(&of(code, err_code)), is_permanent, "{err_code}");
+        }
     }
 }

@@ -195,8 +195,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// Returns the outcome for an error. Errors of the message or of permissions are refusals for good,
-/// all others are refusals for now.
+/// Returns the outcome for an error. Errors of the message or of permissions are permanent
+/// refusals. All other refusals are temporary.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {
