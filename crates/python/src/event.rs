@@ -15,7 +15,7 @@ use tracing::{
 pub struct Event {
     about: &'static Metadata<'static>,
     at: SystemTime,
-    /// The text for people: the message and its fields.
+    /// The text that people read: the message and its fields.
     text: String,
     fields: Vec<(&'static str, Value)>,
 }
@@ -83,7 +83,7 @@ pub fn level(level: Level) -> i32 {
     }
 }
 
-/// Collects the fields of an event.
+/// A visitor that collects the fields of an event.
 struct Seen<'a> {
     event: &'a mut Event,
     message: &'a mut String,

@@ -10,7 +10,7 @@ import string
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any, Literal, NewType, Optional, Sequence, TypedDict, Union
+from typing import Annotated, Any, Literal, NewType, Optional, Sequence, TypedDict, Union
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ import pydantic
 import pytest
 import trunkline
 from trunkline.codec import codec_of
+from typing_extensions import NotRequired, Required
 
 
 class Colour(enum.Enum):
@@ -100,6 +101,19 @@ class Partly(TypedDict, total=False):
     b: str
 
 
+class Optionally(TypedDict):
+    """A typed dictionary whose annotations are strings, as all annotations in this file."""
+
+    a: int
+    b: NotRequired[int]
+    c: Annotated[NotRequired[list[Optionally]], "more"]
+
+
+class Inherited(Optionally, total=False):
+    d: Required[str]
+    e: str
+
+
 class Aliased(pydantic.BaseModel):
     to: str = pydantic.Field(alias="To")
 
@@ -149,6 +163,7 @@ KEPT: list[tuple[Any, Any]] = [
     (Decimal | int, 5), (Decimal | int, Decimal("5")), (bool | int | str | None, True), (list[int] | list[str], ["a"]), (timedelta | int, MONTH),
     (timedelta, timedelta(days=99_999, microseconds=1)), (timedelta, timedelta.min), (timedelta, timedelta.max), (datetime, datetime.max),
     (date, date(2026, 1, 2)), (time, time(1, 2, 3, 4, tzinfo=timezone(MONTH / 1000))), (frozenset[Tone], frozenset([Tone.LOW])), (Aliased, Aliased(To="a")),
+    (Optionally, {"a": 1}), (Optionally, {"a": 1, "b": 2, "c": [{"a": 3}]}), (Inherited, {"a": 1, "d": "x"}), (Inherited, {"a": 1, "b": 2, "d": "", "e": "y"}),
     (Computed, Computed(n=1)), (list[Aliased], [Aliased(To="a")]), (Struct, Struct(1)), (tuple[()], ()),
 ]  # fmt: skip
 REFUSED: list[Any] = [
@@ -158,7 +173,8 @@ REFUSED: list[Any] = [
 ]  # fmt: skip
 NOT_OF_THE_TYPE: list[tuple[Any, Any]] = [
     (date, datetime(2026, 1, 2)), (list[int], [True]), (Point, Place(1, 2)), (Mail, Mail(3)), (dict[str, int], {1: 2}), (Partly, {"c": 1}),
-    (list[str], ("a",)), (Base, Derived(n=1)), (Struct, Struct("x")), (Optional[Mail], Call("a")), (Colour, "red"), (Base, {"n": 1}),
+    (list[str], ("a",)), (Base, Derived(n=1)), (Struct, Struct("x")), (Optionally, {"b": 1}),
+    (Inherited, {"a": 1, "e": "y"}), (Inherited, {"d": "x"}), (Optional[Mail], Call("a")), (Colour, "red"), (Base, {"n": 1}),
 ]  # fmt: skip
 
 

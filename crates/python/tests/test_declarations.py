@@ -40,6 +40,8 @@ OPTIONS: list[dict[str, Any]] = [
     *({"batch": value} for value in (0, -1, 1.5, "x", True)),
     *({"place": value} for value in ("moon", "")),
     *({"retry": trunkline.Backoff(max_attempts=value)} for value in (0, -1, 1.5)),  # type: ignore[arg-type]
+    *({name: value} for name in ("max_attempts", "max_batch", "priorities", "per_key") for value in (-1, 0, 1.5, True)),
+    *({"partitions": value} for value in (-1, 1.5)),
     *({"retry": trunkline.Fixed(1, max_attempts=value)} for value in (0, -1)),
     {"retry": trunkline.Backoff},
 ]
@@ -51,6 +53,13 @@ def test_options_out_of_bounds_are_refused_at_the_declaration(option: dict[str, 
     with pytest.raises((TypeError, ValueError)) as refused:
         app.task(queue="mails", **option)(plain)
     assert "failed to extract" not in str(refused.value)
+    assert not app.tasks
+
+
+def test_a_task_without_parentheses_is_refused() -> None:
+    app: Any = trunkline.App()
+    with pytest.raises(TypeError, match=r"write @app\.task\(\) above the function"):
+        app.task(plain)
     assert not app.tasks
 
 
@@ -100,6 +109,20 @@ def test_texts_that_are_none_are_named(url: str) -> None:
     for at in (lambda: draft.at(date(2030, 1, 1)), lambda: queue.reschedule(1, date(2030, 1, 1))):
         with pytest.raises(TypeError, match="is not a datetime"):
             at()
+    consumer = queue.consumer()
+    for n in (-1, 2**63):
+        for verb in (queue.take, queue.lease, queue.peek, lambda n: queue.dead_letters(n=n), lambda n: queue.archived(n=n), consumer.take, consumer.lease):
+            with pytest.raises(ValueError, match="^n must be from 0 to"):
+                verb(n)
+    with pytest.raises(TypeError, match="^n must be a whole number, not 1.5"):
+        queue.take(1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="^max_attempts must be from 1"):
+        db.create_queue("more", int, max_attempts=-1)
+    with pytest.raises(ValueError, match="^max_leased must be from 1"):
+        db.limit_queue("numbers", max_leased=-1)
+    with pytest.raises(TypeError, match="'poll', or the time between polls, not"):
+        queue.consumer(wait=[1])  # type: ignore[arg-type]
+    assert queue.consumer(wait=timedelta(milliseconds=5)).take(1, within=0) == []
     with pytest.raises(ValueError, match="guarantee"):
         queue.consumer(guarantee="exactly once")  # type: ignore[arg-type]
     assert queue.stats().messages == 0

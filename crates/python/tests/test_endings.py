@@ -291,6 +291,47 @@ def test_wrapped_handlers_run_and_generators_are_refused(url: str) -> None:
     assert ran == ["a"]
 
 
+@pytest.mark.parametrize("place", ["loop", "thread", "process", "batch"])
+def test_returned_exceptions_fail_their_messages(place: str, url: str) -> None:
+    app = trunkline.App(url)
+    # A batch of two fails as a whole, because one exception is not a list of outcomes.
+    options: dict[str, Any] = {"batch": 2} if place == "batch" else {"place": place}
+    task: Any = app.task(queue="returns", retry=HOUR, **options)(returns_in_loop if place == "loop" else returns)
+
+    async def story() -> None:
+        await app.setup()
+        await task.enqueue_many(["a", "b"])
+        summary = await app.drain(processes=1)
+        assert (summary.done, summary.retried) == (0, 2)
+        for found in await (await app.queue(task)).peek(2):
+            assert found.error is not None and found.error.startswith("ValueError: returned")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def returns(text: Any) -> Any:
+    return ValueError("returned")
+
+
+async def returns_in_loop(text: str) -> Any:
+    return ValueError("returned")
+
+
+@pytest.mark.parametrize("delay", [-1, float("inf"), float("nan"), "soon", None, 366 * 86400])
+def test_impossible_delays_of_retry_after_are_named(delay: Any) -> None:
+    with pytest.raises(ValueError, match=f"{delay!r} is not a delay: give seconds or a timedelta, from 0 to 365 days"):
+        trunkline.RetryAfter(delay)
+
+    class Later(trunkline.RetryAfter):
+        def __init__(self) -> None:
+            if delay is not None:
+                self.delay = delay
+
+    kind, seconds, reason = failed(HOUR, 1, Later())
+    assert (kind, seconds) == ("retry", 0.0)
+    assert reason.startswith("its delay is unusable (")
+
+
 @pytest.mark.parametrize("answer", [[None], [None, None, None], {"a": 1, "b": 2}, "ab", 7, iter([None, None])])
 def test_batches_with_a_wrong_answer_fail_as_a_whole(answer: Any, url: str) -> None:
     app = trunkline.App(url)

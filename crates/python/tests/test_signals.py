@@ -349,19 +349,67 @@ def test_a_timeout_in_processes_begins_with_the_handler(task: Any, dead: list[in
     run(story())
 
 
-def test_interrupt_in_loop_counts_nothing_and_ends_worker(url: str) -> None:
+def _raises(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+#: Handlers of SIGINT, and whether the worker ends if a handler raises ``KeyboardInterrupt``.
+ON_SIGINT: dict[str, tuple[Any, bool]] = {"of the program": (_raises, False), "of Python": (signal.default_int_handler, True)}
+
+
+@pytest.mark.parametrize("name", ON_SIGINT)
+@pytest.mark.parametrize("batch", [None, 1])
+def test_interrupt_raised_by_a_handler_counts_the_attempt(url: str, caplog: pytest.LogCaptureFixture, name: str, batch: int | None) -> None:
+    on_sigint, ends = ON_SIGINT[name]
     app = trunkline.App(url)
 
-    @app.task(max_batch=1, max_attempts=1)
+    async def handle(numbers: Any) -> None:
+        if numbers in (1, [1]):
+            raise KeyboardInterrupt
+
+    interrupted: Any = app.task(queue="interrupted", type=int, max_batch=1, max_attempts=1, **({} if batch is None else {"batch": batch}))(handle)
+
+    async def story() -> None:
+        await app.setup()
+        for number in range(3):
+            await interrupted.enqueue(number)
+        before = signal.signal(signal.SIGINT, on_sigint)
+        try:
+            await app.drain(shutdown_after=5)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    if ends:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(story())
+        assert "the worker ends: KeyboardInterrupt, from Ctrl-C or from the handler of queue interrupted" in caplog.text
+    else:
+        asyncio.run(asyncio.wait_for(story(), 30))
+        assert "the worker ends" not in caplog.text
+    queue = Db.connect(url).queue("interrupted", int)
+    (letter,) = queue.dead_letters()
+    assert (letter.payload, letter.error.startswith("KeyboardInterrupt")) == (1, True)
+    assert (" of interrupted failed" in caplog.text) and queue.stats().leased == 0
+    assert ends or queue.stats().due == 0
+
+
+def test_interrupt_from_ctrl_c_in_a_handler_ends_worker(url: str) -> None:
+    app = trunkline.App(url)
+
+    @app.task(max_attempts=1)
     async def interrupted(number: int) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
 
     async def story() -> None:
         await app.setup()
         await interrupted.enqueue(1)
-        await app.run(shutdown_after=1)
+        before = signal.signal(signal.SIGINT, _raises)
+        try:
+            await app.run(shutdown_after=1)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(asyncio.wait_for(story(), 30))
+        asyncio.run(story())
     stats = Db.connect(url).queue("interrupted", int).stats()
-    assert (stats.due, stats.leased, stats.dead) == (1, 0, 0)
+    assert (stats.due, stats.leased, stats.dead) == (0, 0, 1)

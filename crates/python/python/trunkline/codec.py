@@ -12,7 +12,8 @@ from uuid import UUID
 from . import models, plain
 from ._trunkline import depth
 from .errors import BadPayload
-from .plain.write import write
+from .plain.write import without_exponents, write
+from .unchanged import check_unchanged
 
 T = TypeVar("T")
 
@@ -184,9 +185,17 @@ class Json:
             raise plain.Mismatch("nested too deeply for Python, which reads about 300 levels of objects, or 900 of lists") from None
 
 
+#: Matches a number with a positive exponent, or text that looks like one.
+_EXPONENT = re.compile(rb"\d[eE]\+?\d")
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} cannot be stored: JSON has no NaN and no infinities")
+
+
 class Validated:
     """The common part of the codecs of validating libraries. Each accepted value has been read back
-    once, by the library itself."""
+    once, by the library itself, and came back unchanged."""
 
     column = "jsonb"
     _write: Callable[[Any], bytes]
@@ -196,13 +205,13 @@ class Validated:
     _of: type | None = None
 
     def encode(self, payload: Any, /) -> bytes:
-        """Returns the value as JSON. Raises :class:`BadPayload` if the library refuses it, or
-        cannot read it back."""
+        """Returns the value as JSON. Raises :class:`BadPayload` if the library refuses it, cannot
+        read it back, or reads back anything else."""
         if self._of is not None and type(payload) is not self._of:
             raise _refused(payload, self.column, f"a {self._of.__name__} is expected")
         try:
-            written = self._write(payload)
-            self._read(written)
+            written = _storable(self._write(payload))
+            check_unchanged(payload, self._read(written))
         except Exception as error:
             raise _refused(payload, self.column, error) from None
         return written
@@ -212,13 +221,23 @@ class Validated:
         return self._read(payload)
 
 
+def _storable(written: bytes) -> bytes:
+    """Returns JSON as ``jsonb`` keeps it: numbers without exponents. Raises ``ValueError`` for a
+    zero byte and for numbers that are not JSON."""
+    if b"\\u0000" in written and _ZERO.search(written.decode()):
+        raise ValueError("text in PostgreSQL cannot contain a zero byte")
+    if b"NaN" in written or b"Infinity" in written:
+        json.loads(written, parse_constant=_no_number)
+    return without_exponents(written.decode()).encode() if _EXPONENT.search(written) else written
+
+
 class Pydantic(Validated):
     """The codec of pydantic 2 models, and of types that contain a model, stored in ``jsonb``.
     Values are validated when they are written and when they are read."""
 
     def __init__(self, of: Any) -> None:
         self._write, self._read = models.codec_functions(of)
-        self._of = of if models.is_model(of) else None
+        self._of = of if models.fields_of(of) is not None else None
 
 
 class Msgspec(Validated):

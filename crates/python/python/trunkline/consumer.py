@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ._trunkline import Message
 from .errors import TrunklineError
 from .loop import arrival, bridge
-from .times import Duration, seconds_or_none
+from .times import Duration, Wait, seconds_or_none, wait_of, whole_number
 
 if TYPE_CHECKING:
-    from .queue import Queue, Wait
+    from .queue import Queue
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Consumer(Generic[T]):
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
         self._queue = queue
-        self._native = queue.native.consumer(wait)
+        self._native = queue.native.consumer(wait_of(wait))
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
@@ -68,7 +68,7 @@ class Consumer(Generic[T]):
                 return message  # if there is none, the payload could not be read
 
     async def _next(self, n: int, takes: bool, within: Duration | None) -> list[Message[T]]:
-        called = self._native.next(bridge(), n, takes, seconds_or_none(within))
+        called = self._native.next(bridge(), whole_number(n), takes, seconds_or_none(within))
         return (await arrival(called)).accept(self._queue.codec.decode)
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:

@@ -11,7 +11,7 @@ from .errors import WrongType
 from .loop import bridge
 from .queue import Queue
 from .seen import Description, Scheduled, record
-from .settings import Setting, settings
+from .settings import Setting, limit, settings
 
 T = TypeVar("T")
 
@@ -109,8 +109,8 @@ class Db:
     ) -> None:
         """Sets the limits on dequeues from a queue, which apply to all processes together. A limit
         that is not named is removed."""
-        of_all, of_keys = (per_second, burst), (key_per_second, key_burst)
-        await self.native.limit_queue(bridge(), name, max_leased, of_all, of_keys)
+        of_all, of_keys = (per_second, limit("burst", burst)), (key_per_second, limit("key_burst", key_burst))
+        await self.native.limit_queue(bridge(), name, limit("max_leased", max_leased), of_all, of_keys)
 
     async def schedules(self) -> list[Scheduled]:
         """Returns all schedules, by name."""

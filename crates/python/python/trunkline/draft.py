@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any, Generic, TypeVar
 
 from ._trunkline import Draft as NativeDraft
 from .codec import Codec
 from .errors import BadPayload
-from .times import Duration, aware, bounded, seconds, seconds_or_none
+from .times import DAY, MOST_AHEAD, Duration, aware, bounded, seconds, seconds_or_none
 from .tracing import with_trace
 
 T = TypeVar("T")
@@ -60,11 +60,16 @@ def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
 
 def check(options: Options) -> None:
     """Refuses options that PostgreSQL cannot store, before anything is sent."""
-    for span in (options.after, options.within):
-        if span is not None:
-            bounded(span)
+    if options.after is not None and bounded(options.after) > MOST_AHEAD:
+        raise ValueError(f"a delay of {options.after / DAY:,.0f} days is out of bounds: a message is due at most 36,500 days from now")
+    if options.at is not None and options.at > datetime.now(timezone.utc) + timedelta(seconds=MOST_AHEAD):
+        raise ValueError(f"{options.at} is out of bounds: a message is due at most 36,500 days from now")
+    if options.within is not None and not 0 < bounded(options.within) <= MOST_AHEAD:
+        raise ValueError(f"a unique key cannot be kept for {options.within:g} s: give more than zero, and at most 36,500 days")
+    if not isinstance(options.priority, int):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
+        raise TypeError(f"a priority must be a whole number, not {options.priority!r:.50}")
     if not 0 <= options.priority <= 255:
-        raise ValueError(f"priority {options.priority} is out of bounds: from 0, the lowest, to 255")
+        raise ValueError(f"priority {int(options.priority)} is out of bounds: from 0, the lowest, to 255")
     for what, text in [("key", options.key), ("unique key", options.unique), *_texts("metadata", options.metadata), *_texts("column", options.columns)]:
         if text is None:
             continue
@@ -108,8 +113,8 @@ class Drafted(Generic[T]):
         return self._with(after=delay(duration, days, hours, minutes, seconds), at=None)
 
     def at(self: D, time: datetime) -> D:
-        """Makes the message due at a time by the server's clock, or immediately if that time has
-        passed. A time without a zone is local time."""
+        """Makes the message due at a time by the server's clock, at most 36,500 days from now, or
+        immediately if that time has passed. A time without a zone is local time."""
         return self._with(at=aware(time), after=None)
 
     def key(self: D, key: str) -> D:
@@ -123,7 +128,7 @@ class Drafted(Generic[T]):
 
     def unique(self: D, key: str, ttl: Duration | None = None, *, replaces: bool = False) -> D:
         """Sets a unique key: no other message of the queue has the same key until this message has
-        ended, or for ``ttl`` after its enqueue.
+        ended, or for ``ttl`` after its enqueue: more than zero, at most 36,500 days.
 
         If another message has the key, this message is not enqueued. With ``replaces``, the other
         message then receives this payload, metadata and due time, as long as it is waiting. The

@@ -21,7 +21,7 @@ from ._trunkline import begin_logs, end_logs, log_levels, next_logs
 
 #: The number of seconds between reads of the levels.
 _LOOK = 1.0
-#: The number of seconds that handlers have at the interpreter's exit.
+#: The number of seconds that handlers get to finish when the interpreter exits.
 _LAST = 2.0
 _TRACE = 5
 #: The names of a record's own attributes.

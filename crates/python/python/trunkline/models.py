@@ -7,9 +7,13 @@ from importlib import import_module
 from typing import Any, get_args
 
 
-def is_model(of: Any) -> bool:
-    """Returns true if ``of`` is a model class."""
-    return isinstance(of, type) and hasattr(of, "model_fields")
+def fields_of(of: Any) -> dict[str, Any] | None:
+    """Returns the fields of a model class, or of a dataclass of pydantic; ``None`` for any other
+    type."""
+    if not isinstance(of, type):
+        return None
+    fields: dict[str, Any] | None = getattr(of, "model_fields", None) or getattr(of, "__pydantic_fields__", None)
+    return {} if fields is None and hasattr(of, "__pydantic_validator__") else fields
 
 
 def codec_functions(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
@@ -33,7 +37,7 @@ def _by_alias(of: Any) -> bool:
             raise TypeError(f"{where} is excluded when it is written, so it would not come back: payloads cannot be of this type")
         if _is_secret(field.annotation):
             raise TypeError(f"{where} is a secret, which pydantic writes as asterisks: use the wrapped type, or pass the name of the secret")
-        config: dict[str, Any] = dict(model.model_config)
+        config: dict[str, Any] = dict(getattr(model, "model_config", None) or getattr(model, "__pydantic_config__", None) or {})
         alias: Any = field.validation_alias
         may_name = alias is None or config.get("populate_by_name") or config.get("validate_by_name")
         accepted = {alias} if isinstance(alias, str) else {one for one in getattr(alias, "choices", ()) if isinstance(one, str)}
@@ -47,11 +51,15 @@ def _by_alias(of: Any) -> bool:
 
 def _fields(of: Any, seen: set[Any]) -> Iterator[tuple[Any, str, Any]]:
     """Yields the fields of all models within a type."""
-    if is_model(of):
+    fields = fields_of(of)
+    if fields is not None:
         if of in seen:
             return
         seen.add(of)
-        for name, field in of.model_fields.items():
+        config: dict[str, Any] = getattr(of, "__pydantic_config__", None) or {}
+        if config.get("extra") == "allow":
+            raise TypeError(f"{of.__qualname__} allows values without a field, which pydantic does not write for a dataclass: use a model instead")
+        for name, field in fields.items():
             yield of, name, field
             yield from _fields(field.annotation, seen)
     for inner in get_args(of):

@@ -16,7 +16,7 @@ from .errors import sendable
 from .loop import arrival, bridge
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Found, Peeked, Stats, record, seen
-from .times import Duration, due_of, seconds, seconds_or_none
+from .times import Duration, Wait, due_of, seconds, seconds_or_none, whole_number
 from .tracing import is_traced
 
 T = TypeVar("T")
@@ -25,9 +25,6 @@ T = TypeVar("T")
 Leases: TypeAlias = "Message[Any] | Lease | Iterable[Message[Any] | Lease]"
 #: The messages that a verb applies to: one id or several.
 Ids = int | Sequence[int]
-#: The way in which a consumer waits: by polls or notifications, depending on the traffic; only by
-#: notifications; or only by polls. A number is the seconds between polls.
-Wait = Literal["adaptive", "notify", "poll"] | float
 
 _PLAIN = Options()
 
@@ -124,7 +121,7 @@ class Queue(Generic[T]):
     async def take(self, n: int) -> list[Message[T]]:
         """Takes up to ``n`` messages, oldest first, at most once: they are deleted when this
         returns. Returns an empty list if none is due."""
-        return (await arrival(self.native.take(bridge(), n))).accept(self._decode)
+        return (await arrival(self.native.take(bridge(), whole_number(n)))).accept(self._decode)
 
     async def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to ``n`` messages for the queue's lease time, or for ``for_``: more than zero,
@@ -135,7 +132,7 @@ class Queue(Generic[T]):
         message returns, or becomes a dead letter after its last attempt. A payload that cannot be
         read fails its attempt with that error; the other messages are returned.
         """
-        return (await arrival(self.native.lease(bridge(), n, seconds_or_none(for_)))).accept(self._decode)
+        return (await arrival(self.native.lease(bridge(), whole_number(n), seconds_or_none(for_)))).accept(self._decode)
 
     def consumer(
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
@@ -179,11 +176,11 @@ class Queue(Generic[T]):
 
     async def peek(self, n: int) -> list[Peeked[T]]:
         """Returns the first ``n`` messages by due time, without changing them."""
-        return [seen(Peeked[T], self.codec, one) for one in await self.native.peek(bridge(), n)]
+        return [seen(Peeked[T], self.codec, one) for one in await self.native.peek(bridge(), whole_number(n))]
 
     async def dead_letters(self, after: int = 0, n: int = 100) -> list[DeadLetter[T]]:
         """Returns up to ``n`` dead letters, by id, after the id ``after``."""
-        return [seen(DeadLetter[T], self.codec, one) for one in await self.native.dead_letters(bridge(), after, n)]
+        return [seen(DeadLetter[T], self.codec, one) for one in await self.native.dead_letters(bridge(), after, whole_number(n))]
 
     async def replay(self, ids: Ids | Literal["all"]) -> int:
         """Makes dead letters due again now, with the same ids and a fresh count of attempts.
@@ -196,7 +193,7 @@ class Queue(Generic[T]):
 
     async def archived(self, after: int = 0, n: int = 100) -> list[Archived[T]]:
         """Returns up to ``n`` archived messages, by id, after the id ``after``."""
-        return [seen(Archived[T], self.codec, one) for one in await self.native.archived(bridge(), after, n)]
+        return [seen(Archived[T], self.codec, one) for one in await self.native.archived(bridge(), after, whole_number(n))]
 
     async def prune(self, age: Duration) -> int:
         """Deletes messages that were archived longer ago than ``age``. Returns their number."""

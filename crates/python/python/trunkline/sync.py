@@ -28,11 +28,11 @@ from .db import check_column
 from .draft import Drafted, Options
 from .enqueued import Enqueued
 from .errors import TrunklineError, sendable
-from .queue import Ids, Leases, Wait, encoded, ids_of, takes
+from .queue import Ids, Leases, encoded, ids_of, takes
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Found, Peeked, Scheduled, Stats, record, seen
-from .settings import Setting, settings
-from .times import Duration, due_of, seconds, seconds_or_none
+from .settings import Setting, limit, settings
+from .times import Duration, Wait, due_of, seconds, seconds_or_none, wait_of, whole_number
 
 __all__ = ["Consumer", "Db", "Draft", "Queue"]
 
@@ -87,11 +87,11 @@ class Queue(Generic[T]):
 
     def take(self, n: int) -> list[Message[T]]:
         """Takes up to ``n`` messages, at most once. Returns an empty list if none is due."""
-        return self.native.take(None, n).accept(self.codec.decode)
+        return self.native.take(None, whole_number(n)).accept(self.codec.decode)
 
     def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to ``n`` messages for the queue's lease time, or for ``for_``."""
-        return self.native.lease(None, n, seconds_or_none(for_)).accept(self.codec.decode)
+        return self.native.lease(None, whole_number(n), seconds_or_none(for_)).accept(self.codec.decode)
 
     def consumer(
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
@@ -129,11 +129,11 @@ class Queue(Generic[T]):
 
     def peek(self, n: int) -> list[Peeked[T]]:
         """Returns the first ``n`` messages by due time, without changing them."""
-        return [seen(Peeked[T], self.codec, one) for one in self.native.peek(None, n)]
+        return [seen(Peeked[T], self.codec, one) for one in self.native.peek(None, whole_number(n))]
 
     def dead_letters(self, after: int = 0, n: int = 100) -> list[DeadLetter[T]]:
         """Returns up to ``n`` dead letters, by id, after the id ``after``."""
-        return [seen(DeadLetter[T], self.codec, one) for one in self.native.dead_letters(None, after, n)]
+        return [seen(DeadLetter[T], self.codec, one) for one in self.native.dead_letters(None, after, whole_number(n))]
 
     def replay(self, ids: Ids | Literal["all"]) -> int:
         """Makes dead letters due again. Returns their number."""
@@ -145,7 +145,7 @@ class Queue(Generic[T]):
 
     def archived(self, after: int = 0, n: int = 100) -> list[Archived[T]]:
         """Returns up to ``n`` archived messages, by id, after the id ``after``."""
-        return [seen(Archived[T], self.codec, one) for one in self.native.archived(None, after, n)]
+        return [seen(Archived[T], self.codec, one) for one in self.native.archived(None, after, whole_number(n))]
 
     def prune(self, age: Duration) -> int:
         """Deletes messages that were archived longer ago than ``age``. Returns their number."""
@@ -183,7 +183,7 @@ class Consumer(Generic[T]):
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
         self._queue = queue
-        self._native = queue.native.consumer(wait)
+        self._native = queue.native.consumer(wait_of(wait))
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
@@ -192,7 +192,7 @@ class Consumer(Generic[T]):
     def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
         due ``within`` that time."""
-        return self._native.next(None, n, True, seconds_or_none(within)).accept(self._queue.codec.decode)
+        return self._native.next(None, whole_number(n), True, seconds_or_none(within)).accept(self._queue.codec.decode)
 
     def receive_direct(self) -> Message[T]:
         """Waits for one message, delivered at most once, which may arrive inside a notification of
@@ -204,7 +204,7 @@ class Consumer(Generic[T]):
     def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
         that time."""
-        return self._native.next(None, n, False, seconds_or_none(within)).accept(self._queue.codec.decode)
+        return self._native.next(None, whole_number(n), False, seconds_or_none(within)).accept(self._queue.codec.decode)
 
     def __iter__(self) -> Iterator[Message[T]]:
         return self
@@ -324,7 +324,8 @@ class Db:
     ) -> None:
         """Sets the limits on dequeues from a queue, which apply to all processes together. A limit
         that is not named is removed."""
-        self.native.limit_queue(None, name, max_leased, (per_second, burst), (key_per_second, key_burst))
+        of_all, of_keys = (per_second, limit("burst", burst)), (key_per_second, limit("key_burst", key_burst))
+        self.native.limit_queue(None, name, limit("max_leased", max_leased), of_all, of_keys)
 
     def schedules(self) -> list[Scheduled]:
         """Returns all schedules, by name."""

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
+from operator import index
+from typing import Literal
 
 #: A duration: seconds, or a ``timedelta``.
 Duration = float | timedelta
+#: The way in which a consumer waits: by polls or notifications, depending on the traffic; only by
+#: notifications; or only by polls. A duration is the time between polls.
+Wait = Literal["adaptive", "notify", "poll"] | Duration
+#: A day in seconds.
+DAY = 86_400.0
+#: The maximum delay of a message before its first attempt, in seconds: 36,500 days.
+MOST_AHEAD = 36_500 * DAY
 
 
 def seconds(duration: Duration) -> float:
@@ -37,6 +46,27 @@ def checked_count(what: str, count: int, least: int = 1) -> int:
     return count
 
 
+def wait_of(wait: Wait) -> str | float:
+    """Returns the way in which a consumer waits as the native module takes it."""
+    if isinstance(wait, timedelta):
+        return wait.total_seconds()
+    if not isinstance(wait, (str, int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
+        raise TypeError(f"a consumer's wait is 'adaptive', 'notify', 'poll', or the time between polls, not {wait!r:.50}")
+    return wait
+
+
+def whole_number(n: int, what: str = "n", most: int = 2**63 - 1) -> int:
+    """Returns a number of messages as an ``int``. Raises ``ValueError`` if it is out of bounds, and
+    ``TypeError`` if it is not a whole number."""
+    try:
+        number = index(n)
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {n!r:.50}") from None
+    if not 0 <= number <= most:
+        raise ValueError(f"{what} must be from 0 to {most:,}, not {number}")
+    return number
+
+
 def due_of(due: Duration | datetime) -> float | datetime:
     """Returns a due time as the native module takes it: a delay in seconds, or a time."""
     if isinstance(due, (int, float, timedelta)):
@@ -55,4 +85,9 @@ def aware(time: datetime) -> datetime:
         raise TypeError(f"{time!r:.50} is not a datetime: include the time of day")
     if time.year < 1971:  # such a local time may have no form in UTC
         return _LONG_AGO
-    return time if time.tzinfo is not None else time.astimezone()
+    if time.tzinfo is not None:
+        return time
+    try:
+        return time.astimezone()
+    except (OverflowError, OSError, ValueError):  # the last day of the year 9999
+        return time.replace(tzinfo=timezone.utc)

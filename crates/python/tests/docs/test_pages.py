@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import trunkline
 from psycopg.conninfo import conninfo_to_dict
 from trunkline.testing import database
 
@@ -60,10 +61,11 @@ def test_the_readme_runs_from_its_first_block_to_its_last(url: str, monkeypatch:
         sql.execute("create database app")
     for variable, word in {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user"}.items():
         monkeypatch.setenv(variable, str(place.get(word) or ""))
-    module: Any = types.ModuleType("readme")
-    monkeypatch.setitem(sys.modules, "readme", module)
+    module: Any = types.ModuleType("mails")
+    monkeypatch.setitem(sys.modules, "mails", module)
     try:
         assert asyncio.run(asyncio.wait_for(run("README.md", module), 120)) == 3
+        asyncio.run(asyncio.wait_for(_called(module), 120))
         module.test_who_signs_up_is_welcomed(database())
         assert asyncio.run(asyncio.wait_for(_left(module), 120)) == 999
     finally:
@@ -72,8 +74,14 @@ def test_the_readme_runs_from_its_first_block_to_its_last(url: str, monkeypatch:
 
 async def _left(module: Any) -> int:
     """Returns the number of remaining messages. One of a thousand was consumed."""
-    left: int = (await module.letters.stats()).messages
-    return left
+    db = await trunkline.Db.connect("postgres:///app")
+    return (await (await db.queue("letters", module.Mail)).stats()).messages
+
+
+async def _called(module: Any) -> None:
+    """Runs the functions of the first two blocks."""
+    await module.main()
+    await module.letters()
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -35,6 +35,12 @@ class Door:
         async with _OPEN[self.name](self.url) as connection:
             yield connection
 
+    @asynccontextmanager
+    async def commits_each(self) -> AsyncIterator[Any]:
+        """Yields a connection that commits each statement at once."""
+        async with _COMMITS_EACH[self.name](self.url) as connection:
+            yield connection
+
     async def effect(self, connection: Any) -> None:
         """Makes the user's own change in the transaction."""
         statement = "insert into effects default values"
@@ -168,4 +174,84 @@ _OPEN = {
     "sqlalchemy async connection": _sqlalchemy_async,
     "sqlalchemy async session": _session_async,
     "sqlalchemy over psycopg async": _sqlalchemy_psycopg_async,
+}
+
+
+@asynccontextmanager
+async def _psycopg_each(url: str) -> AsyncIterator[Any]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def _psycopg_async_each(url: str) -> AsyncIterator[Any]:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def _asyncpg_each(url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(**_keywords(url))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def _asyncpg_pool_each(url: str) -> AsyncIterator[Any]:
+    async with asyncpg.create_pool(**_keywords(url), min_size=1, max_size=1) as pool, pool.acquire() as connection:
+        yield connection
+
+
+def _sqlalchemy_each(of: Any) -> Any:
+    @asynccontextmanager
+    async def opened(url: str) -> AsyncIterator[Any]:
+        engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), isolation_level="AUTOCOMMIT")
+        try:
+            with of(engine) as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+    return opened
+
+
+def _sqlalchemy_async_each(driver: str, of: Any) -> Any:
+    @asynccontextmanager
+    async def opened(url: str) -> AsyncIterator[Any]:
+        made = {"asyncpg": lambda: asyncpg.connect(**_keywords(url)), "psycopg": lambda: psycopg.AsyncConnection.connect(url)}[driver]
+        engine = create_async_engine(f"postgresql+{driver}://", async_creator=made, isolation_level="AUTOCOMMIT")
+        try:
+            async with of(engine) as connection:
+                yield connection
+        finally:
+            await engine.dispose()
+
+    return opened
+
+
+@asynccontextmanager
+async def _django_each(url: str) -> AsyncIterator[Any]:
+    async with _django(url):
+        pass  # the settings are in force
+    from django.db import connections
+
+    try:
+        yield connections["default"]
+    finally:
+        connections["default"].close()
+
+
+_COMMITS_EACH = {
+    "psycopg": _psycopg_each,
+    "sqlalchemy connection": _sqlalchemy_each(lambda engine: engine.connect()),
+    "sqlalchemy session": _sqlalchemy_each(Session),
+    "django": _django_each,
+    "psycopg async": _psycopg_async_each,
+    "asyncpg": _asyncpg_each,
+    "asyncpg pool": _asyncpg_pool_each,
+    "sqlalchemy async connection": _sqlalchemy_async_each("asyncpg", lambda engine: engine.connect()),
+    "sqlalchemy async session": _sqlalchemy_async_each("asyncpg", AsyncSession),
+    "sqlalchemy over psycopg async": _sqlalchemy_async_each("psycopg", lambda engine: engine.connect()),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -265,5 +266,77 @@ def test_a_payload_that_cannot_be_written_leaves_the_transaction_whole(door, sql
                     await mails.take(n)
             await queue_on(connection).enqueue(ADA)
         assert waiting(sql) == 1
+
+    asyncio.run(scenario())
+
+
+class Level(enum.IntEnum):
+    LOW = 0
+    HIGH = 2
+
+
+class Word(str, enum.Enum):
+    KEY = "a key"
+
+
+def test_options_may_be_members_of_enumerations(door, sql, queue_on):
+    async def scenario():
+        sql("select trunkline.create_queue('levels', 'jsonb', priorities => 3, uniqueness => true)")
+        async with door.begin() as connection:
+            levels = queue_on(connection, "levels")
+            for priority in (Level.HIGH, True, 0):
+                await levels.enqueue(levels.draft({"n": int(priority)}).priority(priority))
+            await levels.enqueue_many([levels.draft({"n": int(priority)}).priority(priority) for priority in (Level.HIGH, True, False)])
+            draft = levels.draft({"n": 2}).unique(Word.KEY, ttl=True, replaces=True).priority(Level.HIGH).metadata({Word.KEY: Word.KEY})
+            await levels.enqueue(draft)
+            assert (await levels.enqueue_many([draft]))[0].outcome == "replaced"
+        async with door.begin() as connection:
+            found = await queue_on(connection, "levels").lease(Level.HIGH, True)
+            assert [message.payload["n"] for message in found] == [2, 2]
+            found += await queue_on(connection, "levels").take(100)
+        assert [message.payload["n"] for message in found] == [2, 2, 2, 1, 1, 0, 0]
+        assert [message.metadata for message in found if message.metadata] == [{"a key": "a key"}]
+        async with door.begin() as connection:
+            with pytest.raises(TypeError, match="a priority must be a whole number, not 1.5"):
+                await queue_on(connection, "levels").draft({}).priority(1.5).enqueue()
+
+    asyncio.run(scenario())
+
+
+YEAR = timedelta(days=365)
+
+
+def test_library_and_transaction_refuse_the_same_due_times(door, url, queue_on):
+    async def scenario():
+        mails = await (await trunkline.Db.connect(url)).queue("mails", dict)
+        async with door.begin() as connection:
+            within = queue_on(connection)
+            for of in (mails, within):
+                for bad in (of.draft({}).at(datetime(5000, 1, 1)), of.draft({}).at(datetime.max), of.draft({}).at(datetime.max.replace(tzinfo=timezone.utc))):
+                    with pytest.raises(ValueError, match="is out of bounds: a message is due at most 36,500 days from now"):
+                        await bad.enqueue()
+                with pytest.raises(ValueError, match="a delay of 36,865 days is out of bounds"):
+                    await of.draft({}).after(101 * YEAR).enqueue()
+                for ttl in (0, -1, 101 * YEAR):
+                    with pytest.raises(ValueError, match="at most 36,500 days|at least zero"):
+                        await of.draft({}).unique("a", ttl).enqueue()
+                await of.draft({}).at(datetime.now() + 99 * YEAR).enqueue()
+                await of.draft({}).after(100 * YEAR).enqueue()
+        assert (await mails.stats()).delayed == 4
+
+    asyncio.run(scenario())
+
+
+def test_take_is_refused_outside_of_a_transaction(door, url, sql, queue_on):
+    sql("select trunkline.enqueue('mails', '{}')")
+
+    async def scenario():
+        async with door.commits_each() as connection:
+            with pytest.raises(RuntimeError, match="take outside of a transaction would delete its messages for good"):
+                await queue_on(connection).take()
+            await queue_on(connection).enqueue(ADA)
+        assert waiting(sql) == 2
+        async with door.begin() as connection:
+            assert len(await queue_on(connection).take(2)) == 2
 
     asyncio.run(scenario())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from typing_extensions import assert_type
 
@@ -31,6 +33,22 @@ def many(mails: list[Mail]) -> list[Exception | None]:
     return [None for _ in mails]
 
 
+@app.task()
+async def of_message(message: trunkline.Message[Mail]) -> None: ...
+
+
+@app.task()
+def of_message_in_context(message: trunkline.Message[int], context: trunkline.Context) -> None: ...
+
+
+@app.task(batch=100)
+async def of_messages(messages: list[trunkline.Message[int]]) -> None: ...
+
+
+@app.task(batch=100)
+def of_sequence(numbers: Sequence[int]) -> None: ...
+
+
 @app.schedule("@daily")
 @app.task()
 async def nightly() -> None: ...
@@ -41,6 +59,14 @@ async def story() -> None:
     assert_type(knows, trunkline.Task[Mail])
     assert_type(many, trunkline.Task[Mail])
     assert_type(nightly, trunkline.Task[None])
+    assert_type(of_message, trunkline.Task[Mail])
+    assert_type(of_message_in_context, trunkline.Task[int])
+    assert_type(of_messages, trunkline.Task[int])
+    assert_type(of_sequence, trunkline.Task[int])
+    assert_type(await of_message.enqueue(Mail("ada")), trunkline.Enqueued)
+    assert_type(await of_messages.enqueue_many([5]), list[trunkline.Enqueued])
+    assert_type(await app.queue(of_messages), trunkline.Queue[int])
+    await of_message.enqueue("ada")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert_type(await send.enqueue(Mail("ada")), trunkline.Enqueued)
     assert_type(await send.draft(Mail("ada")).after(minutes=5).key("k"), trunkline.Enqueued)
     db = await trunkline.Db.connect()
@@ -53,6 +79,7 @@ async def story() -> None:
         assert_type(one.payload, Mail)
     for letter in await mails.dead_letters():
         assert_type(letter.payload, Mail | None)
+    assert_type(mails.consumer(wait=timedelta(seconds=1)), trunkline.Consumer[Mail])
     names = await db.queue("names", str)
     assert_type(await names.enqueue_many(["ada"]), list[trunkline.Enqueued])
 

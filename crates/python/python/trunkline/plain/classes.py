@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from .finite import table
 from .mismatch import Mismatch, wrong
@@ -22,11 +22,11 @@ def class_form(of: type[Any]) -> tuple[Shape, Complete]:
     """Returns the shape of a class, and a function that makes the rest later, because the class may
     contain itself."""
     try:
-        hints = get_type_hints(of, localns={of.__name__: of})
+        hints = {name: _qualified(hint)[1] for name, hint in _hints(of).items()}
     except NameError as error:
         raise TypeError(f"the annotations of {of.__qualname__} cannot be read from JSON: {error}") from None
     if is_typeddict(of):
-        required: frozenset[str] = getattr(of, "__required_keys__")
+        required = _required(of)
         shape = Shape("object", of, fields=Fields(frozenset(hints), required, _tags(hints, required)))
         return shape, lambda make: _typed_dict(of, _made(of, hints, make), required)
     fields = _fields(of)
@@ -36,6 +36,36 @@ def class_form(of: type[Any]) -> tuple[Shape, Complete]:
     required = frozenset(f.name for f in fields if f.init and f.default is nothing and f.default_factory is nothing)
     shape = Shape("object", of, fields=Fields(frozenset(names), required, _tags(hints, frozenset(names))))
     return shape, lambda make: _dataclass(of, fields, _made(of, hints, make), required)
+
+
+def _hints(of: type[Any]) -> dict[str, Any]:
+    return get_type_hints(of, localns={of.__name__: of}, include_extras=True)
+
+
+def _qualified(hint: Any) -> tuple[bool | None, Any]:
+    """Returns true for ``Required``, false for ``NotRequired``, otherwise ``None``, and the type
+    without these and other qualifiers."""
+    required: bool | None = None
+    inner = hint
+    while (origin := get_origin(inner)) is not None:
+        name = getattr(origin, "_name", None) or getattr(origin, "__name__", None)
+        if name in ("Required", "NotRequired"):
+            required = name == "Required"
+        elif name != "ReadOnly" and origin is not Annotated:
+            break
+        inner = get_args(inner)[0]
+    return required, inner
+
+
+def _required(of: type[Any]) -> frozenset[str]:
+    """Returns the required keys of a typed dictionary. ``__required_keys__`` does not regard
+    ``Required`` and ``NotRequired`` in annotations that are strings."""
+    required: set[str] = set(getattr(of, "__required_keys__"))
+    for name, hint in _hints(of).items():
+        said = _qualified(hint)[0]
+        if said is not None:
+            (required.add if said else required.discard)(name)
+    return frozenset(required)
 
 
 def _fields(of: type[Any]) -> tuple[dataclasses.Field[Any], ...]:

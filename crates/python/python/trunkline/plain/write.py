@@ -58,17 +58,24 @@ def _writer() -> Callable[[Any], str]:
 
 _write = _writer()
 #: Matches strings, so that their contents are skipped, and numbers with a positive exponent.
-_LARGE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
+_LARGE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?[eE]\+?\d+')
 
 
 def write(value: Any) -> str:
-    """Returns a value as JSON. Floats that Python writes with an exponent are written as digits
-    with a point. ``jsonb`` has no exponents, and without the point a float would come back as an
-    int."""
+    """Returns a value as JSON, without exponents."""
     text = _write(value)
-    return _LARGE.sub(_with_digits, text) if "e+" in text else text
+    return without_exponents(text) if "e+" in text else text
+
+
+def without_exponents(text: str) -> str:
+    """Returns a JSON text in which floats with a positive exponent are written as digits with a
+    point. ``jsonb`` has no exponents, and without the point a float would come back as an int."""
+    return _LARGE.sub(_with_digits, text)
 
 
 def _with_digits(found: re.Match[str]) -> str:
     token = found[0]
-    return token if token[0] == '"' else f"{int(Decimal(token))}.0"
+    if token[0] == '"':
+        return token
+    digits = format(Decimal(token), "f")
+    return digits if "." in digits else f"{digits}.0"

@@ -86,7 +86,8 @@ class AsyncQueue(Generic[T]):
 
         A rollback immediately brings the messages back, without counting an attempt: see `charge`.
         If the call splits a row, the rest of the row is hidden from other sessions until your
-        commit. Raises `BadPayload`, which names the message, if a payload cannot be read.
+        commit. Raises `BadPayload`, which names the message, if a payload cannot be read. Raises
+        `RuntimeError` outside of a transaction, where the messages would be deleted for good.
         """
         return delivered(await self._run(calls.take(self._schema, self.name, n, self._payloads.column)), self._payloads).all()
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timezone
 
 from trunkline.draft import Options
+from trunkline.times import whole_number
 from trunkline.transaction.deliveries import Delivery
 
 Value = str | int | float | bool | None
@@ -24,17 +26,29 @@ class Call:
 
     text: str
     values: tuple[Value, ...]
+    #: True if the call deletes messages for good unless it runs in a transaction.
+    needs_transaction: bool = False
 
     @property
     def texts(self) -> tuple[str | None, ...]:
         """Returns the values as text."""
-        return tuple(None if value is None else value if isinstance(value, str) else repr(value).lower() for value in self.values)
+        return tuple(None if value is None else _text(value) for value in self.values)
 
     def written(self, placeholders: Iterable[str]) -> str:
         """Returns the statement with a driver's placeholders."""
         parts = self.text.split("?")
         marks = iter(placeholders)
         return parts[0] + "".join(next(marks) + part for part in parts[1:])
+
+
+def _text(value: str | float | bool) -> str:
+    """Returns a value as PostgreSQL reads it. A member of an enumeration is a plain text or
+    number."""
+    if isinstance(value, str):
+        return "".join((value, ""))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(int(value) if isinstance(value, int) else float(value))
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,8 @@ class Written:
         delay by the server's clock."""
         if self.options.at is None:
             return _SECONDS, self.options.after or 0.0
-        return f"greatest(interval '0', {_value('timestamptz')} operator(pg_catalog.-) pg_catalog.clock_timestamp())", self.options.at.isoformat()
+        at = self.options.at.astimezone(timezone.utc).isoformat()
+        return f"greatest(interval '0', {_value('timestamptz')} operator(pg_catalog.-) pg_catalog.clock_timestamp())", at
 
 
 def _value(kind: str) -> str:
@@ -77,16 +92,16 @@ def enqueue(schema: str, queue: str, message: Written) -> Call:
         refuse_columns(of)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due}, {_JSON}, {_INT})",
-            (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
+            (queue, message.payload, of.unique, of.within, bool(of.replaces), delay, document(message.metadata), int(of.priority)),
         )
     if of.columns:
         return Call(
             f"select cast({schema}.enqueue_with_columns({_TEXT}, {_TEXT}, {_JSON}, {due}, {_JSON}, {_INT}, {_TEXT}) as pg_catalog.varchar)",
-            (queue, message.payload, document(of.columns), delay, document(message.metadata), of.priority, of.key),
+            (queue, message.payload, document(of.columns), delay, document(message.metadata), int(of.priority), of.key),
         )
     return Call(
         f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, key => {_TEXT}) as pg_catalog.varchar)",
-        (queue, message.payload, delay, document(message.metadata), of.priority, of.key),
+        (queue, message.payload, delay, document(message.metadata), int(of.priority), of.key),
     )
 
 
@@ -100,16 +115,16 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
         refuse_columns(of)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique_many({_TEXT}, {_TEXTS}, {_TEXTS}, {_SECONDS}, {_BOOL}, {due}, {_JSONS}, {_INT})",
-            (queue, payloads, unique, of.within, of.replaces, delay, documents, of.priority),
+            (queue, payloads, unique, of.within, bool(of.replaces), delay, documents, int(of.priority)),
         )
     if of.columns:
         return Call(
             f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many_with_columns({_TEXT}, {_TEXTS}, {_JSON}, {due}, {_JSONS}, {_INT}, {_TEXTS}) id",
-            (queue, payloads, document(of.columns), delay, documents, of.priority, any_of([one.options.key for one in messages])),
+            (queue, payloads, document(of.columns), delay, documents, int(of.priority), any_of([one.options.key for one in messages])),
         )
     return Call(
         f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, keys => {_TEXTS}) id",
-        (queue, payloads, delay, documents, of.priority, any_of([one.options.key for one in messages])),
+        (queue, payloads, delay, documents, int(of.priority), any_of([one.options.key for one in messages])),
     )
 
 
@@ -126,16 +141,14 @@ def _delivered(payload: str) -> str:
     return ", ".join(f"cast({column} as pg_catalog.varchar)" for column in columns)
 
 
-def _counted(n: int) -> int:
-    if not 0 <= n < 2**31:
-        raise ValueError(f"n must be from 0 to 2,147,483,647, not {n}")
-    return n
+#: The largest `int4`.
+_MOST = 2**31 - 1
 
 
 def take(schema: str, queue: str, n: int, payload: str) -> Call:
     """Makes the call that takes at most `n` messages, oldest first. Raises `ValueError` unless `n`
     is from 0 to 2,147,483,647."""
-    return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, _counted(n)))
+    return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, whole_number(n, most=_MOST)), needs_transaction=True)
 
 
 def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) -> Call:
@@ -144,7 +157,7 @@ def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) 
 
     Raises `ValueError` unless `n` is from 0 to 2,147,483,647.
     """
-    return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, _counted(n), seconds))
+    return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, whole_number(n, most=_MOST), seconds))
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:

@@ -81,8 +81,8 @@ def queue(connection: Any, name: Any, type: Any = Any, *, schema: str | None = N
     `name` and `type` are as in `Db.queue`. Instead of both, pass a queue that `Db.queue` opened, or
     a task. `schema` is the schema that contains the queues. Its default is the schema of the queue
     or of the task's application, or the value of TRUNKLINE_SCHEMA. The call costs nothing until a
-    verb is called. On a connection with autocommit, each verb is a transaction. Raises `TypeError`
-    for any other connection.
+    verb is called. On a connection with autocommit, each verb is a transaction, and `take` is
+    refused. Raises `TypeError` for any other connection.
     """
     codec = codec_of(type) if isinstance(name, str) else name.codec
     named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name

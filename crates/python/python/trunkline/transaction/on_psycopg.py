@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from trunkline.transaction.calls import Call
-from trunkline.transaction.refusal import refused
+from trunkline.transaction.refusal import refuse_outside, refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
     psycopg's."""
     psycopg: Any = import_module("psycopg")
+    refuse_outside(call, _is_outside(psycopg, connection))
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
         _plain(cursor)
         rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.texts).fetchall()
@@ -24,11 +25,16 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows, like `run`."""
     psycopg: Any = import_module("psycopg")
+    refuse_outside(call, _is_outside(psycopg, connection))
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         _plain(cursor)
         with refused(psycopg.Error):
             rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.texts)).fetchall()
     return rows
+
+
+def _is_outside(psycopg: Any, connection: Any) -> bool:
+    return bool(connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE)
 
 
 def _text(call: Call) -> str:

@@ -1,5 +1,5 @@
 """Converts the error for a lost lease to the package's own error; all other errors stay the
-driver's."""
+driver's. Refuses calls that need a transaction."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from trunkline.errors import LeaseLost
+from trunkline.transaction.calls import Call
 
 LEASE_LOST = "TL001"
+
+
+def refuse_outside(call: Call, is_outside: bool) -> None:
+    """Raises `RuntimeError` for a call that needs a transaction on a connection that has none."""
+    if call.needs_transaction and is_outside:
+        raise RuntimeError(
+            "take outside of a transaction would delete its messages for good, because this connection commits each statement at once: "
+            "begin a transaction first; for delivery at most once, call the library's own Queue.take"
+        )
 
 
 @contextmanager

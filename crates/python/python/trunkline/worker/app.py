@@ -8,12 +8,13 @@ from typing import Any, Literal, TypeVar, overload
 from weakref import WeakSet
 
 from .. import sync
+from .._trunkline import Message
 from ..db import Db
 from ..errors import NoQueue
-from ..queue import Queue, Wait
+from ..queue import Queue
 from ..schedule import Schedule
 from ..settings import Setting
-from ..times import Duration, bounded, checked_count, seconds_or_none
+from ..times import Duration, Wait, bounded, checked_count, seconds_or_none, wait_of
 from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life, Summary
@@ -67,7 +68,7 @@ class App:
         lease: Duration | None = None,
         weight: int = 1,
         **settings: Setting,
-    ) -> Callable[[Callable[[list[T]], Any]], Task[T]]: ...
+    ) -> _BatchDecorator: ...
     @overload
     def task(
         self,
@@ -84,7 +85,7 @@ class App:
     ) -> _Decorator: ...
     def task(
         self,
-        *,
+        *functions: Any,
         queue: str | None = None,
         type: Any = None,
         retry: Retry = Backoff(),
@@ -104,12 +105,23 @@ class App:
           and may return a list with an exception, or ``None``, for each of them.
         - ``async`` functions run in the event loop, other functions in threads, or with
           ``place="process"`` in processes.
-        - If the function raises an exception, its message is retried as ``retry`` says;
-          :class:`RetryAfter` and :class:`Bury` override ``retry``. After ``timeout`` seconds the
-          call has failed. A coroutine is then cancelled and a process is killed, but a thread runs
-          until it ends.
+        - If the function raises an exception, or returns one, its message is retried as ``retry``
+          says; :class:`RetryAfter` and :class:`Bury` override ``retry``. Any other result means
+          done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
+          letter before the ``max_attempts`` of ``retry``: set both.
+        - After ``timeout`` seconds the call has failed. A coroutine is then cancelled and a process
+          is killed, but a thread runs until it ends.
+        - ``lease`` is the time for which the worker leases messages, instead of the queue's lease
+          time: more than zero, at most 365 days. The worker renews leases while handlers run, so
+          the lease time only decides how soon other workers receive the messages of a worker that
+          crashed.
+        - ``weight`` is the task's share of ``concurrency``. Each task has one handler to itself. If
+          several tasks have messages, a task with weight 2 receives twice as many of the other
+          handlers as a task with weight 1.
         - ``settings`` are those of :meth:`Db.create_queue`.
         """
+        if functions:
+            raise TypeError("a task is declared with parentheses: write @app.task() above the function")
 
         def decorate(function: Callable[..., Any]) -> Task[Any]:
             name = checked_name("queue", queue or function.__name__)
@@ -258,6 +270,7 @@ class App:
         ``trunkline.worker.tell`` reports it once.
         """
         _checked(concurrency, processes, shutdown_after)
+        wait_of(wait)
         names, run = self._named(queues), _Run(self._runs)
 
         async def working() -> Summary:
@@ -293,9 +306,9 @@ class App:
         processes: int | None = None,
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
-        """Works until nothing is due and no handler runs, or until :meth:`stop`. Use it in tests,
-        and in programs that are started from time to time. The options are those of
-        :meth:`run`."""
+        """Works until nothing is due and no handler runs, or until :meth:`stop`. Waits for due
+        messages that a pause or a limit holds back. Use it in tests, and in programs that are
+        started from time to time. The options are those of :meth:`run`."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
@@ -392,17 +405,33 @@ class _Run:
 
 
 class _Decorator:
-    """The type of ``task``'s result, for type checkers: it accepts functions of a payload, with or
-    without a context, and functions without parameters."""
+    """The type of ``task``'s result, for type checkers: it accepts functions of a payload or of a
+    message, with or without a context, and functions without parameters."""
 
-    # A context is not a payload, but the type system cannot express this.
+    # A context is not a payload, and neither is a message, but the type system cannot express this.
     @overload
     def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def __call__(self, function: Callable[[Message[T]], Any], /) -> Task[T]: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def __call__(self, function: Callable[[Message[T], Context], Any], /) -> Task[T]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
     def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Task[Any]:
+        raise NotImplementedError
+
+
+class _BatchDecorator:
+    """The type of ``task``'s result with ``batch``, for type checkers: it accepts functions of a
+    list of payloads or of messages."""
+
+    @overload
+    def __call__(self, function: Callable[[list[Message[T]]], Any], /) -> Task[T]: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def __call__(self, function: Callable[[list[T]], Any], /) -> Task[T]: ...
     def __call__(self, function: Callable[..., Any], /) -> Task[Any]:
         raise NotImplementedError

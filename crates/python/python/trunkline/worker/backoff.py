@@ -16,7 +16,10 @@ MOST = 365 * 86400.0
 class Backoff:
     """A delay of ``first`` seconds after the first attempt, doubling with each attempt up to
     ``most``. The actual delay is a random part of it, between half and all of it, so that messages
-    which failed together do not return together. The queue's own ``max_attempts`` also applies."""
+    which failed together do not return together.
+
+    ``max_attempts`` of the queue, 10 by default, also applies: the message is a dead letter after
+    the smaller of both numbers."""
 
     first: Duration = 1.0
     most: Duration = 3600.0
@@ -25,7 +28,7 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same delay after every attempt."""
+    """The same delay after every attempt. ``max_attempts`` of the queue also applies."""
 
     delay: Duration
     max_attempts: int | None = None
@@ -42,8 +45,8 @@ class RetryAfter(Exception):
     """Raised by a handler to retry the message after a delay of at most 365 days."""
 
     def __init__(self, delay: Duration, reason: str = "") -> None:
-        super().__init__(reason or f"retry after {seconds(delay):g} s")
-        self.delay = seconds(delay)
+        self.delay = delay_of(delay)
+        super().__init__(reason or f"retry after {self.delay:g} s")
 
     def __reduce__(self) -> tuple[type[RetryAfter], tuple[float, str]]:
         return type(self), (self.delay, str(self))

@@ -65,7 +65,7 @@ def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> t
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
         end_fork(None)
-        check_finished(result)
+        check_returned(result)
         if not is_batch or result is None:
             return "done", None
         return "each", [_outcome(one) for one in outcomes(result)]
@@ -89,8 +89,16 @@ def outcomes(result: object) -> Sequence[object]:
     return cast(Sequence[object], result)
 
 
+def check_returned(result: object) -> None:
+    """Raises an exception that a handler returned instead of raising it, and an error for an object
+    that the handler should have run or awaited."""
+    if (error := error_in(result)) is not None:
+        raise error
+
+
 def error_in(outcome: object) -> BaseException | None:
-    """Returns the error of one message of a batch. An outcome that is not an error means done."""
+    """Returns the error that a handler returned, for its message or for one message of a batch. Any
+    other outcome means done."""
     if isinstance(outcome, BaseException):
         return outcome
     if isinstance(outcome, type):

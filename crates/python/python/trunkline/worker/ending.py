@@ -119,9 +119,12 @@ def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float
     try:
         if isinstance(error, Bury):
             return "dead", 0.0, text_of(error, _REASON) or "the handler buried the message"
-        if isinstance(error, RetryAfter):
-            return "after", delay_of(error.delay), text_of(error, _REASON)
         reason = reason_of(error)
+        if isinstance(error, RetryAfter):
+            try:
+                return "after", delay_of(error.delay), text_of(error, _REASON)
+            except Exception as own:  # a subclass without a delay
+                return "retry", 0.0, f"its delay is unusable ({_named(own)}): {reason}"
         if isinstance(retry, (Backoff, Fixed)):
             return "retry", 0.0, reason
         try:

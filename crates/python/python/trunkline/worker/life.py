@@ -16,13 +16,15 @@ from typing import Any
 from .. import logs
 from .._trunkline import Delivery, Station
 from ..loop import bridge
-from ..queue import Queue, Wait
+from ..queue import Queue
+from ..times import Wait, wait_of
 from ..tracing import handling, is_installed, is_recorded
 from . import forks
 from .backoff import Bury, RetryAfter, as_native
-from .child import error_in, outcomes
+from .child import check_returned, error_in, outcomes
 from .context import Context, Running, enter
-from .ending import RELEASED, UNENDED, Ending, check_finished, failed, log, unreadable
+from .ending import RELEASED, UNENDED, Ending, failed, log, unreadable
+from .interrupt import may_be_of_user
 from .processes import Processes, ProcessFailed, default_count
 from .task import Task
 from .threads import Threads
@@ -95,7 +97,7 @@ class Life:
             for task, queue in zip(tasks, queues)
         ]
         logs.begin()
-        self._station = Station(options, concurrency, wait, drains, reports)
+        self._station = Station(options, concurrency, wait_of(wait), drains, reports)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
@@ -138,11 +140,11 @@ class Life:
         """Returns the messages that are being handled, except those in batches."""
         return [context.running() for _, context, _ in self._running.values() if context is not None]
 
-    def _fail(self, failure: BaseException) -> None:
+    def _fail(self, failure: BaseException, reason: str | None = None) -> None:
         """Shuts down gracefully with this failure. During a shutdown, further failures are
         ignored."""
         if not self._ends:
-            log(logging.ERROR, "the worker ends: %s", failure)
+            log(logging.ERROR, "the worker ends: %s", reason or failure)
             self._failure = failure
             self.stop()
 
@@ -210,11 +212,11 @@ class Life:
                     payload = delivery.message(payload)
                 if is_traced or is_installed and delivery.has_metadata:
                     with handling(task.queue, delivery.metadata, context.id, context.attempt):
-                        check_finished(await call(payload, context))
+                        check_returned(await call(payload, context))
                 else:
                     result = await call(payload, context)
                     if result is not None:
-                        check_finished(result)
+                        check_returned(result)
                 ending = None
             except BaseException as error:
                 ending = self._failed(task, delivery.attempts, error, is_read)
@@ -250,7 +252,7 @@ class Life:
                     places.append(place)
                 try:
                     result = (await call(payloads, None)) if payloads else None
-                    check_finished(result)
+                    check_returned(result)
                     each = [None] * len(payloads) if result is None else outcomes(result)
                     if len(each) != len(payloads):
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
@@ -284,9 +286,8 @@ class Life:
             # Either the event loop is ending, which is known once the worker itself is cancelled,
             # or the handler cancelled itself.
             return _CANCELLED
-        if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read):
-            self._fail(error)  # in this thread, the user may have pressed Ctrl-C
-            return RELEASED
+        if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read) and may_be_of_user(error):
+            self._fail(error, f"KeyboardInterrupt, from Ctrl-C or from the handler of queue {task.queue}")
         return failed(task.retry, attempts, error) if is_read else unreadable(error)
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
