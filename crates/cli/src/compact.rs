@@ -20,7 +20,7 @@ Example:
 pub struct Args {
     /// The queue
     queue: String,
-    /// The number of bytes to free at least
+    /// The minimum number of bytes to free
     #[arg(long, value_name = "BYTES", default_value = "33554432", value_parser = number::count::<i64>)]
     at_least: i64,
     /// The longest time for which producers and consumers may have to wait

@@ -96,16 +96,21 @@ impl Database {
 
     /// Connects to all named databases, one after another, for verbs that act on every server.
     pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
+        let tried = self.try_each().await?.into_iter();
+        tried.map(|(place, db)| db.map(|db| (place.clone(), db)).map_err(|error| error.at(&place))).collect()
+    }
+
+    /// Connects to each server. One of several that cannot be reached is an error in its place.
+    pub async fn try_each(&self) -> Result<Vec<(String, Result<Db>)>> {
         if !self.is_sharded() {
-            return Ok(vec![(String::new(), self.connect().await?)]);
+            return Ok(vec![(String::new(), Ok(self.connect().await?))]);
         }
         let mut dbs = Vec::new();
         for url in self.given() {
             check(url)?;
             let shown = without_secrets(url);
             self.say_more(&format!("database: {shown}"));
-            let db = Db::connect(&in_schema(url, self.schema.as_deref())).await;
-            dbs.push((shown.clone(), db.map_err(|error| Error::from(error).at(&shown))?));
+            dbs.push((shown, Db::connect(&in_schema(url, self.schema.as_deref())).await.map_err(Error::from)));
         }
         Ok(dbs)
     }

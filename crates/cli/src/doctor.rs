@@ -65,8 +65,16 @@ pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let doctor = doctor(&args.skip_check, &args.skip_queue)?.patience(args.patience);
     let mut found = Vec::new();
-    for (server, db) in database.connect_each().await? {
-        found.extend(doctor.examine(&db).await?.into_iter().map(|finding| (server.clone(), finding)));
+    for (server, db) in database.try_each().await? {
+        let examined = match db {
+            Ok(db) => doctor.examine(&db).await.map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        match examined {
+            Ok(findings) => found.extend(findings.into_iter().map(|finding| (server.clone(), finding))),
+            Err(error) if database.is_sharded() => found.push((server, unreachable(&error))),
+            Err(error) => return Err(error),
+        }
     }
     if args.json {
         print::lines(found.iter().map(|(server, finding)| object(server, finding)))?;
@@ -90,6 +98,21 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         }
         (1, ..) => Err(Error::new("one thing is wrong")),
         (wrong, ..) => Err(Error::new(format!("{wrong} things are wrong"))),
+    }
+}
+
+/// Returns the finding about one of several servers that cannot be examined.
+fn unreachable(error: &Error) -> Finding {
+    let (what, hint) = error.told();
+    Finding {
+        check: "server",
+        severity: Severity::Wrong,
+        queue: None,
+        queues: Vec::new(),
+        what,
+        since: None,
+        why: "Nothing on this server was examined.".to_owned(),
+        mend: hint.unwrap_or_else(|| "start the server, or leave it out of the connection strings".to_owned()),
     }
 }
 

@@ -149,3 +149,8 @@ impl From<tokio_postgres::Error> for Error {
         }
     }
 }
+
+/// Returns true if the role lacks a right.
+pub fn lacks_right(error: &trunkline::Error) -> bool {
+    error.sqlstate().is_some_and(|state| state.code() == "42501")
+}

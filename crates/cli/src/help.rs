@@ -1,5 +1,5 @@
-//! Lays out the texts that follow the options in help for the terminal. A paragraph fills the width
-//! of the terminal. A list item is indented to its own column.
+//! Lays out the texts that follow the options in help for the terminal, and lets values begin with
+//! a minus. A paragraph fills the width of the terminal. A list item is indented to its own column.
 
 use clap::Command;
 
@@ -20,6 +20,17 @@ fn every(command: Command, width: usize) -> Command {
         None => command,
     };
     command.mut_subcommands(|below| every(below, width))
+}
+
+/// Passes negative times and numbers to their parsers, whose errors say what is possible. Otherwise
+/// they would be taken for unknown options.
+pub fn with_negative_values(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_value_names() {
+        Some([name]) if ["TIME", "WHEN"].contains(&name.as_str()) => arg.allow_hyphen_values(true),
+        Some([name]) if ["N", "BYTES"].contains(&name.as_str()) => arg.allow_negative_numbers(true),
+        _ => arg,
+    });
+    command.mut_subcommands(with_negative_values)
 }
 
 /// Returns the width of the terminal, as clap finds it.

@@ -226,7 +226,8 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    let program = Program::from_arg_matches(&help::laid_out(Program::command()).get_matches());
+    let program =
+        Program::from_arg_matches(&help::with_negative_values(help::laid_out(Program::command())).get_matches());
     match on_runtime(program.unwrap_or_else(|wrong| wrong.exit())) {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {

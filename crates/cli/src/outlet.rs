@@ -2,9 +2,12 @@
 //! it.
 
 use std::{
-    fs::File,
-    io::{self, Write},
-    os::{fd::AsFd, unix::fs::FileTypeExt},
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::{
+        fd::AsFd,
+        unix::fs::{FileTypeExt, MetadataExt},
+    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -66,10 +69,21 @@ pub struct Outlet {
     is_pipe: bool,
 }
 
+/// Returns true if the program was started without a standard output. Then Rust opens `/dev/null`
+/// instead, for reading and writing; a shell opens it for writing only.
+fn was_closed(mut out: &File) -> bool {
+    let device = |found: io::Result<fs::Metadata>| found.map(|found| found.rdev()).ok();
+    device(out.metadata()) == device(fs::metadata("/dev/null")) && out.read(&mut [0]).is_ok()
+}
+
 impl Outlet {
     pub fn stdout() -> Result<Self> {
         let out = io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Error::output(&cause))?;
         let out = Arc::new(File::from(out));
+        if was_closed(&out) {
+            let why = "standard output is closed, or is /dev/null opened for reading, too: no message was dequeued";
+            return Err(Error::new(why).hint("to discard messages, open it for writing alone, as >/dev/null does"));
+        }
         let is_pipe = out.metadata().is_ok_and(|found| found.file_type().is_fifo());
         let (chunks, to_write) = mpsc::channel();
         let (at, progress) = watch::channel(Progress::default());

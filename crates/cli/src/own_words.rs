@@ -1,4 +1,4 @@
-//! Replaces terms of the library and the server in messages by this program's verbs and options.
+//! Replaces the library's and the server's terms in messages with this program's verbs and options.
 
 /// Phrases of the library and the server, and this program's replacements.
 const WORDS: [(&str, &str); 21] = [
@@ -27,7 +27,7 @@ const WORDS: [(&str, &str); 21] = [
     ("select trunkline.create_queue('name', 'jsonb')", "`trunkline queue create NAME --type jsonb`"),
     ("Enqueue through trunkline.enqueue or enqueue_many.", "Enqueue with `trunkline enqueue`."),
     ("Enqueue through trunkline.enqueue or enqueue_many, or", "Enqueue with `trunkline enqueue`, or"),
-    ("; or lease a partition with trunkline.lease_partition", "`trunkline work` is one"),
+    ("Run a worker; or lease a partition with trunkline.lease_partition", "Run a worker, as `trunkline work`"),
     ("Run a worker;", "Run a worker, as `trunkline work`;"),
 ];
 

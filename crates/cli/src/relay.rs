@@ -57,10 +57,10 @@ pub struct Args {
     lease: Option<Duration>,
     /// The name under which the broker's position is stored; of several relays with the same name,
     /// one works
-    #[arg(long, requires = "from")]
+    #[arg(long, requires = "from", conflicts_with = "queue")]
     name: Option<String>,
     /// Skip messages that the queue cannot store, with a warning, instead of stopping there
-    #[arg(long, requires = "from")]
+    #[arg(long, requires = "from", conflicts_with = "queue")]
     pass_over: bool,
     /// Print the progress on standard output each second, as a line of JSON
     #[arg(long)]
@@ -140,8 +140,8 @@ mod with_brokers {
         }
     }
 
-    /// Writes lines to standard error from its own thread, because a stuck reader must not delay
-    /// the renewal of leases.
+    /// The sender of lines to the thread that writes standard error. The thread is separate,
+    /// because a stuck reader must not delay the renewal of leases.
     #[derive(Clone)]
     struct ErrorLines(SyncSender<Said>);
 
@@ -246,7 +246,7 @@ mod with_brokers {
         }
         match error.database() {
             Some(cause) => Error::Database(cause.clone()),
-            None if error.is_gap() => Error::new(error.to_string()),
+            None if error.is_gap() || error.is_stopped() => Error::new(error.to_string()),
             None => {
                 Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for")
             }

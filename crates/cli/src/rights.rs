@@ -4,7 +4,7 @@ use trunkline::Right;
 
 use crate::{
     database::Database,
-    error::{Error, Result},
+    error::{Error, Result, lacks_right},
 };
 
 /// The arguments of `trunkline grant`.
@@ -26,10 +26,10 @@ pub struct Grant {
     /// A role that may enqueue
     #[arg(long, value_name = "ROLE")]
     producer: Vec<String>,
-    /// A role that may dequeue, end leases, and find, cancel and reschedule messages
+    /// A role that may dequeue, end leases, and list, cancel, reschedule and purge messages
     #[arg(long, value_name = "ROLE")]
     consumer: Vec<String>,
-    /// A role that may dequeue and operate queues: read, replay, discard, purge, prune
+    /// A role that may dequeue and operate queues: replay, discard, prune
     #[arg(long, value_name = "ROLE")]
     operator: Vec<String>,
 }
@@ -82,11 +82,9 @@ pub async fn revoke(args: Revoke, database: &Database) -> Result<()> {
 }
 
 fn told(place: &str, outcome: trunkline::Result<()>) -> Result<()> {
-    let outcome = outcome.map_err(|error| match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
-        Some("42501") => {
-            Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this")
-        }
-        _ => error.into(),
+    let outcome = outcome.map_err(|error| match lacks_right(&error) {
+        true => Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this"),
+        false => error.into(),
     });
     outcome.map_err(|error| error.at(place))
 }

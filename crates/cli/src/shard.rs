@@ -88,7 +88,7 @@ async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
     if as_json {
         return print::lines(lines.iter().map(|(state, left)| object(state, left)));
     }
-    let mut table = Table::new(["shard", "server", "state", ">messages", ">dead", ">archived"]);
+    let mut table = Table::new(["shard", "server", "state", ">messages", ">moving", ">dead", ">archived"]);
     for (state, left) in lines {
         let sum = left.as_ref().map(shards::Left::sum).ok();
         let count = |of: fn(&trunkline::Stats) -> u64| sum.as_ref().map_or_else(String::new, |sum| thousands(of(sum)));
@@ -97,6 +97,7 @@ async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
             state.server.clone(),
             word(&state, &left).to_owned(),
             count(|sum| sum.messages),
+            left.as_ref().map_or_else(|_| String::new(), |left| thousands(left.moving)),
             count(|sum| sum.dead),
             count(|sum| sum.archived),
         ]);

@@ -7,7 +7,7 @@ use trunkline::{Db, Stats, postgres::Statement, shards};
 
 use crate::{
     database::Database,
-    error::Result,
+    error::{Result, lacks_right},
     print::{self, Table, thousands},
     text::Unread,
     time,
@@ -66,10 +66,12 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
         1 => BTreeSet::new(), // a single queue is counted without a list
         _ => db.list_queues().await?.into_iter().map(|queue| queue.name).collect(),
     };
-    if names.is_empty() {
+    let is_all = names.is_empty();
+    if is_all {
         names.extend(known.iter().cloned());
     }
     let mut found = Vec::with_capacity(names.len());
+    let mut lacking = None;
     for page in names.chunks(PAGE) {
         // A queue that the role may not read makes the statement for its whole page fail. Counted
         // alone, the queue fails with its own error.
@@ -81,13 +83,22 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
             Some(lines) => found.extend(lines),
             None => {
                 for name in page {
-                    let stats = db.queue::<Unread>(name).await?.stats().await?;
-                    found.push(QueueCounts { queue: name.clone(), shard: None, stats });
+                    let stats = async { db.queue::<Unread>(name).await?.stats().await }.await;
+                    match stats {
+                        Err(error) if is_all && lacks_right(&error) => {
+                            print::note(format!("warning: {name} is not counted: {error}"));
+                            lacking = Some(error);
+                        }
+                        stats => found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats? }),
+                    }
                 }
             }
         }
     }
-    Ok(found)
+    match lacking {
+        Some(error) if found.is_empty() => Err(error.into()),
+        _ => Ok(found),
+    }
 }
 
 /// A queue's name and its counts, in the order of the fields of [`Stats`].

@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::error::{Error, Result};
 
-/// Reports whether a signal has asked the program to stop.
+/// A receiver that reports whether a signal has asked the program to stop.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 

@@ -38,11 +38,12 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The maximum duration that an argument may have.
-const YEAR: Duration = Duration::from_secs(365 * 86_400);
+/// The maximum duration that an argument may have. The library refuses what is too long for a
+/// lease.
+const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
 
 /// Parses a number of seconds, or numbers with units. Accepts fractions, and durations from zero to
-/// one year.
+/// a hundred years.
 pub fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "seconds", 1.0)
 }
@@ -86,8 +87,8 @@ pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String>
         rest = after.trim_start();
     }
     // This check also refuses NaN.
-    if !(0.0..=YEAR.as_secs_f64()).contains(&total) {
-        return Err("between 0 and 365 days are possible".to_owned());
+    if !(0.0..=LONGEST.as_secs_f64()).contains(&total) {
+        return Err("between 0 and 36500 days are possible".to_owned());
     }
     Ok(Duration::from_secs_f64(total))
 }
@@ -150,13 +151,13 @@ mod tests {
             ("5 min", 300.0),
             ("1h30m", 5_400.0),
             ("1.5h", 5_400.0),
-            ("365d", 31_536_000.0),
+            ("36500d", 3_153_600_000.0),
             (" 7 ", 7.0),
             ("1e3", 1_000.0),
         ] {
             assert_eq!(seconds(text), Ok(wanted), "{text}");
         }
-        let wrong = ["", " ", "-1", "-1s", "inf", "NaN", "1e9", "soon", "5x", "h", "1h30", "366d", "1s-1s", "s5"];
+        let wrong = ["", " ", "-1", "-1s", "inf", "NaN", "1e10", "soon", "5x", "h", "1h30", "36501d", "1s-1s", "s5"];
         assert_eq!(wrong.iter().find(|text| duration(text).is_ok()), None);
         assert!(more_than_zero("0ms").is_err() && more_than_zero("1ms").is_ok());
         assert_eq!(in_unit("2.5", "milliseconds", 1e-3), Ok(Duration::from_micros(2500)));

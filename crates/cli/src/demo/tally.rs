@@ -123,7 +123,7 @@ impl Durations {
     }
 }
 
-/// Collects the samples of one task.
+/// A collector of one task's samples.
 pub struct Recorder<'a> {
     durations: &'a Durations,
     gathered: Vec<u32>,

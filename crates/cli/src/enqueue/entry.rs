@@ -317,7 +317,7 @@ mod tests {
             (r#"{"payload": "x", "payload_hex": "00"}"#, "payload and payload_hex"),
             (r#"{"payload": "x", "dely": 1}"#, "the field \"dely\" is unknown; a message is made of payload"),
             (r#"{"payload": "x", "delay": 1, "due_at": "2030-01-01T08:00:00Z"}"#, "it has delay and due_at"),
-            (r#"{"payload": "x", "delay": -1}"#, "delay: between 0 and 365 days"),
+            (r#"{"payload": "x", "delay": -1}"#, "delay: between 0 and 36500 days"),
             (r#"{"payload": "x", "delay": []}"#, "delay: expected a time"),
             (r#"{"payload": "x", "at": 7}"#, "at: expected a point in time"),
             (r#"{"payload": "x", "at": "tomorrow"}"#, "at: expected a point in time"),

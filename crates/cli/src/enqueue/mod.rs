@@ -22,6 +22,7 @@ use crate::{
     error::{Error, Result},
     input, json,
     lines::Lines,
+    number,
     print::{self, thousands},
     stop::Stop,
     text::Text,
@@ -124,7 +125,7 @@ pub struct Args {
     #[arg(long = "column", value_name = "NAME=VALUE", value_parser = named)]
     columns: Vec<(String, String)>,
     /// The priority of the messages, in a queue with priorities: from 0, the lowest
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::priority)]
     priority: u8,
     /// A unique key, in a queue with uniqueness: if another message has the key, that message's id
     /// is printed, and nothing is enqueued
@@ -134,8 +135,7 @@ pub struct Args {
     /// messages have ended
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     unique_for: Option<Duration>,
-    /// Replace a waiting message that has the unique key: its payload, its metadata and its due
-    /// time
+    /// Replace the payload, metadata and due time of a waiting message with the same unique key
     #[arg(long)]
     replace: bool,
     /// The key of the messages, in a queue with keys: messages with the same key are handled in
@@ -149,6 +149,9 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
+    if (args.unique_for.is_some() || args.replace) && args.unique.is_none() && args.json_lines.is_none() {
+        return Err(Error::usage("--unique-for and --replace need the key of the messages: add --unique KEY"));
+    }
     let queue = database.queue(&args.queue).await?;
     let mut usual = Usual {
         due: args.at.map_or(Due::After(args.delay), Due::At),

@@ -120,14 +120,14 @@ pub struct Limit {
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_leased: Option<u32>,
     /// The number of messages that may be dequeued in a second; 0.1 is one in ten seconds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::rate)]
     pub per_second: Option<f64>,
     /// The number of messages that may be dequeued at once, after a pause; as many as in one second
     /// if not given
     #[arg(long, value_name = "N", requires = "per_second", value_parser = number::count::<u32>)]
     pub burst: Option<u32>,
     /// The number of messages of each key that workers may start in a second, in a queue with keys
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::rate)]
     pub key_per_second: Option<f64>,
     /// The number of messages of a key that may be started at once, after a pause; as many as in
     /// one second if not given

@@ -112,7 +112,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             Ok(())
         }
-        // No server can enforce a limit for all servers together.
+        // Needs a single server, because no server can enforce a limit for several servers
+        // together.
         Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
         Verb::List { json } => {
             let mut all = Vec::new();

@@ -5,7 +5,7 @@ use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
 
 use crate::{
     clean::clean,
-    error::{Error, Result},
+    error::{Error, Result, lacks_right},
     print::{self, Table, thousands},
     text::Unread,
     time,
@@ -148,7 +148,7 @@ fn unseen() -> String {
 /// Turns an error about missing rights into `None`.
 fn visible<T>(asked: trunkline::Result<T>) -> Result<Option<T>> {
     match asked {
-        Err(error) if error.sqlstate().is_some_and(|state| state.code() == "42501") => Ok(None),
+        Err(error) if lacks_right(&error) => Ok(None),
         asked => asked.map(Some).map_err(Error::from),
     }
 }
@@ -189,7 +189,7 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
 }
 
 /// Returns the sizes of a queue's tables in bytes, including their indexes. The statement qualifies
-/// every name and uses no operator.
+/// every name and uses no operator, because the search path may contain objects of the same names.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");

@@ -4,7 +4,7 @@ use std::{ffi::OsString, time::SystemTime};
 
 use trunkline::{Metadata, Missed, Schedule};
 
-use crate::{database::Database, enqueue::named, error::Result, input, print, time};
+use crate::{database::Database, enqueue::named, error::Result, input, number, print, time};
 
 /// The arguments of `trunkline schedule set`.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
     /// The priority of each message, in a queue with priorities: from 0, the lowest
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::priority)]
     priority: u8,
     /// The key of each message, in a queue with keys
     #[arg(long, value_name = "KEY")]

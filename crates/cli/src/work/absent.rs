@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// command that is not found.
 const CODES: [i32; 2] = [126, 127];
 
-/// Detects that the command is missing.
+/// A detector of a missing command.
 ///
 /// The shell reports a missing command by an exit code, but a script may exit with the same code.
 /// The program trusts the code until a command has ended in another way. From then on, it trusts
@@ -115,6 +115,43 @@ fn first_word(exec: &str) -> Option<&str> {
     None
 }
 
+/// Returns true if a line runs no command: it has only comments, assignments, redirections, and
+/// variables that are not set.
+pub fn runs_nothing(exec: &str, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let expands_to_nothing = |word: &str| {
+        let word = word.trim_matches('"');
+        let Some(name) = word.strip_prefix('$') else { return word.is_empty() };
+        let name = match name.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+            Some(inside) => inside.strip_suffix(":-").or(inside.strip_suffix('-')).unwrap_or(inside),
+            None => name,
+        };
+        is_name(name) && variable(name).is_none_or(|value| value.trim().is_empty())
+    };
+    exec.lines().all(|line| {
+        let mut words = line.split_whitespace();
+        while let Some(word) = words.next() {
+            if word.starts_with('#') {
+                return true;
+            }
+            let redirects = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(['<', '>']);
+            let is_assignment = word
+                .split_once('=')
+                .is_some_and(|(name, value)| is_name(name) && !value.contains(['$', '`', ';', '|', '&']));
+            match redirects.map(|target| target.trim_start_matches('>')) {
+                Some("") => _ = words.next(), // the target is the next word
+                Some(target) if !target.contains([';', '|', '&', '(']) => {}
+                None if is_assignment || expands_to_nothing(word) => {}
+                _ => return false,
+            }
+        }
+        true
+    })
+}
+
 /// Returns the reason why a command is missing, or `None` if it exists.
 fn look(word: &str) -> Option<String> {
     if word.contains('/') {
@@ -139,6 +176,49 @@ fn look(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_that_runs_no_command_is_recognized() {
+        let variable = |name: &str| (name == "SET").then(|| "cat".to_owned());
+        for nothing in [
+            "",
+            " ",
+            "$HANDLER",
+            "\"$HANDLER\"",
+            "${HANDLER}",
+            "${HANDLER:-}",
+            "${HANDLER-}",
+            "$A $B",
+            "# c",
+            "A=1",
+            "A=1 B=2 # c",
+            ">/tmp/x",
+            "> /tmp/x",
+            "\n# c\n",
+        ] {
+            assert!(runs_nothing(nothing, variable), "{nothing:?}");
+        }
+        for command in [
+            "cat",
+            "$SET",
+            "${SET:-}",
+            "${HANDLER:-cat}",
+            "$HANDLER arg",
+            "$HANDLER-",
+            "A=1 cat",
+            "A=$(cat)",
+            "A=1; cat",
+            "> /tmp/x cat",
+            ">/tmp/x; cat",
+            "<(cat)",
+            "# c\ncat",
+            "$(cat)",
+            "$1",
+            ": nothing",
+        ] {
+            assert!(!runs_nothing(command, variable), "{command:?}");
+        }
+    }
 
     #[test]
     fn the_first_word_is_found_where_it_is_plain() {

@@ -19,7 +19,7 @@ pub struct Counts {
     dead: AtomicU64,
 }
 
-/// Counts a command as running until it is dropped.
+/// A command that counts as running until this value is dropped.
 pub struct Running<'a>(&'a Counts);
 
 impl Drop for Running<'_> {

@@ -37,8 +37,9 @@ const BREATH: Duration = Duration::from_secs(1);
 /// The pause before the second attempt to give a message back. Each further pause is twice as long.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Runs the command after reading a first line of input. The program sends that line once the guard
-/// has recorded the process group. If the program is killed earlier, the command never starts.
+/// The script that runs the command after reading a first line of input. The program sends that
+/// line once the guard has recorded the process group. If the program is killed earlier, the
+/// command never starts.
 const GATE: &str = "read -r _ && exec sh -c \"$0\"";
 
 /// The command for each message, and its options.

@@ -44,7 +44,7 @@ impl OutputLines {
     }
 }
 
-/// Keeps the last lines of the output that was added.
+/// The last lines of a command's output.
 #[derive(Debug, Default)]
 pub struct LastLines(Vec<u8>);
 

@@ -91,8 +91,8 @@ pub struct Args {
     /// determines how soon messages come back after a crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
-    /// Exit when nothing is due any more; does not wait for failed messages that wait for their
-    /// next attempt
+    /// Exit when nothing is due any more; waits for due messages that a pause or a limit holds
+    /// back, but not for failed messages that wait for their next attempt
     #[arg(long)]
     drain: bool,
     /// The time for which an orderly end waits for running commands before it ends them
@@ -109,7 +109,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    if args.exec.trim().is_empty() {
+    if absent::runs_nothing(&args.exec, |name| std::env::var(name).ok()) {
         return Err(Error::usage("--exec has no command, and so every message would be done without being worked on")
             .hint("a variable in it may not be set; `true` is a command that does nothing"));
     }

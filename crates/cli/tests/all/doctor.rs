@@ -85,6 +85,20 @@ fn exit_code_follows_the_worst_finding() {
 }
 
 #[test]
+fn server_that_is_away_hides_no_finding_of_the_others() {
+    let (_server, trunkline) = alone();
+    trunkline.ok(&["enqueue", "q", "one"]);
+    sql(&trunkline.url, "update trunkline.queue_q set due_at = now() - interval '1 hour'");
+    let nowhere = "host=127.0.0.1 port=1 user=trunkline dbname=postgres";
+    let both = Trunkline { url: format!("{nowhere}\n{}", trunkline.url) };
+    let told = said(&both, &["doctor"]);
+    assert!(told.contains("cannot connect") && told.contains("[server]"), "{told}");
+    assert!(told.contains("q: the oldest due message has waited"), "{told}");
+    let (code, error) = both.fails(&["doctor"]);
+    assert!(code == 1 && error.contains("2 things are wrong"), "{code}: {error}");
+}
+
+#[test]
 fn checks_and_queues_are_left_out_by_name() {
     let (_server, trunkline) = alone();
     for name in ["nightly_a", "nightly_b"] {

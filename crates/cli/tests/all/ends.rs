@@ -5,7 +5,7 @@ use std::{
     process::{Child, ChildStdout},
 };
 
-use crate::fixture::{Trunkline, eventually, signal};
+use crate::fixture::{Trunkline, eventually, signal, unset_database};
 
 const NUMBERS: u32 = 30_000;
 
@@ -149,4 +149,36 @@ fn at_most_once_never_prints_twice_however_it_ends() {
     assert_eq!(found.len(), all);
     // This mode may lose at most one full pipe and one chunk.
     assert!(all > NUMBERS as usize - 28_000, "{all}");
+}
+
+#[test]
+fn dequeue_without_a_standard_output_takes_nothing() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "kept"]);
+    let program = env!("CARGO_BIN_EXE_trunkline");
+    for mode in ["at-least-once", "at-most-once"] {
+        let line = format!("exec {program} dequeue q --mode {mode} >&-");
+        let mut sh = std::process::Command::new("sh");
+        unset_database(&mut sh);
+        let output = sh.args(["-c", &line]).env("DATABASE_URL", &trunkline.url).output().expect("it runs");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && error.contains("standard output is closed"), "{error}");
+    }
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["due"], 1);
+    let line = format!("{program} dequeue q >/dev/null");
+    let mut sh = std::process::Command::new("sh");
+    unset_database(&mut sh);
+    assert!(sh.args(["-c", &line]).env("DATABASE_URL", &trunkline.url).status().expect("it runs").success());
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 0);
+}
+
+#[test]
+fn line_without_a_command_handles_no_message() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "kept"]);
+    for line in ["$NO_SUCH_HANDLER", "${NO_SUCH_HANDLER:-}", "# a comment", "A=1", ">/dev/null"] {
+        let (code, error) = trunkline.fails(&["work", "q", "--drain", "--exec", line]);
+        assert!(code == 2 && error.contains("--exec has no command"), "{line}: {error}");
+    }
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["due"], 1);
 }

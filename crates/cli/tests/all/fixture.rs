@@ -126,8 +126,8 @@ pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
-/// Makes failed messages due in an hour, whatever their delays are. `run_out` then makes them due.
-/// Messages that are given back are still due immediately.
+/// Delays failed messages by an hour, whatever their retry policy is; a test calls `run_out` to
+/// make them due. Messages that are given back are still due immediately.
 pub fn retry_late(url: &str) {
     sql(
         url,

@@ -28,6 +28,14 @@ fn run(program: &OsString, url: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("the output is text")
 }
 
+/// Creates a schema with the older program, and migrates it with the new one.
+fn upgraded(program: &OsString) -> Trunkline {
+    let new = Trunkline::bare();
+    run(program, &new.url, &["migrate"]);
+    new.ok(&["migrate"]);
+    new
+}
+
 /// Returns a hash of each function of the schema.
 fn functions(url: &str) -> Vec<String> {
     rows(
@@ -55,7 +63,7 @@ impl Drop for Running {
 #[ignore = "needs the program of the first release: see .ci/older"]
 fn older_program_works_on_every_kind_of_queue() {
     let program = older();
-    let new = Trunkline::new();
+    let new = upgraded(&program);
     let old = |args: &[&str]| run(&program, &new.url, args);
     // The new program creates some of the queues, and the older one the rest.
     let kinds: [(&str, &[&str]); 3] =
@@ -87,7 +95,8 @@ fn older_program_works_on_every_kind_of_queue() {
 #[ignore = "needs the program of the first release: see .ci/older"]
 fn older_worker_retries_buries_and_replays() {
     let program = older();
-    let new = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
+    let new = upgraded(&program);
+    new.ok(&["queue", "create", "q", "--type", "text", "--max-attempts", "1"]);
     let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["enqueue", "q", "a", "b"]);
     old(&["work", "q", "--drain", "--exec", "false"]);
@@ -99,6 +108,12 @@ fn older_worker_retries_buries_and_replays() {
     assert_eq!(new.ok(&["dequeue", "q"]), "");
     old(&["queue", "resume", "q"]);
     assert_eq!(new.lines(&["dequeue", "q", "-n", "2"]), ["a", "b"]);
+    let id = new.lines(&["enqueue", "q", "c"]).remove(0);
+    old(&["work", "q", "--drain", "--exec", "false"]);
+    old(&["dead", "discard", "q", &id]);
+    assert_eq!(new.ok(&["dead", "list", "q", "--json"]), "");
+    old(&["archive", "q"]);
+    old(&["prune", "q", "--older-than", "1h"]);
     old(&["stats"]);
     old(&["queue", "describe", "q"]);
 }
@@ -107,7 +122,8 @@ fn older_worker_retries_buries_and_replays() {
 #[ignore = "needs the program of the first release: see .ci/older"]
 fn older_schedules_tick() {
     let program = older();
-    let new = Trunkline::with_queue(&["--type", "text"]);
+    let new = upgraded(&program);
+    new.ok(&["queue", "create", "q", "--type", "text"]);
     let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["schedule", "set", "by-old", "q", "every 1 second", "tick"]);
     new.ok(&["schedule", "set", "by-new", "q", "every 1 second", "tock"]);
@@ -127,7 +143,8 @@ fn older_schedules_tick() {
 #[ignore = "needs the program of the first release: see .ci/older"]
 fn older_migrate_changes_nothing() {
     let program = older();
-    let new = Trunkline::with_queue(&["--type", "text"]);
+    let new = upgraded(&program);
+    new.ok(&["queue", "create", "q", "--type", "text"]);
     let before = functions(&new.url);
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");

@@ -32,6 +32,7 @@ fn a_producer_enqueues_and_does_nothing_else() {
     for args in [
         &["enqueue", "other", "x"][..],
         &["dequeue", "q"],
+        &["stats"],
         &["peek", "q"],
         &["purge", "q", "--yes"],
         &["queue", "drop", "q", "--yes"],
@@ -51,6 +52,11 @@ fn a_consumer_dequeues_from_its_queue() {
     let (name, theirs) = role(&trunkline, "consumer");
     trunkline.ok(&["grant", "q", "--consumer", &name]);
     trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
+    // Without names, `stats` counts the queues that the role may read, and names the others.
+    let output = theirs.run(&["stats", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1, "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("warning: other is not counted"), "{output:?}");
+    may_not(&theirs, &["stats", "other"]);
     assert_eq!(theirs.lines(&["dequeue", "q", "-n", "1"]), ["a"]);
     assert_eq!(theirs.lines(&["dequeue", "q", "-n", "1", "--mode", "at-most-once"]), ["b"]);
     let output = theirs.run(&["work", "q", "--drain", "--exec", "cat; exit 100"]);

@@ -106,7 +106,7 @@ fn a_queue_is_paused_and_limited_and_says_so() {
     for (arguments, word) in [
         (&["queue", "limit", "q"][..], "--none"),
         (&["queue", "limit", "q", "--max-leased", "0"], "0"),
-        (&["queue", "limit", "q", "--per-second", "-1"], "unexpected"),
+        (&["queue", "limit", "q", "--per-second", "-1"], "out of bounds"),
         (&["queue", "limit", "q", "--per-second=-1"], "out of bounds"),
         (&["queue", "limit", "q", "--max-leased", "1", "--burst", "1"], "--per-second"),
         (&["queue", "pause", "nowhere"], "nowhere"),

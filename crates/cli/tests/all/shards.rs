@@ -195,3 +195,34 @@ fn drain_that_moves_survives_any_number_of_kills() {
     );
     assert_eq!(rows(from, "select count(*) from trunkline.moving"), ["0"]);
 }
+
+#[test]
+fn messages_of_an_interrupted_move_are_shown_and_not_forgotten() {
+    let both = two();
+    let shard = shards(&both).remove(1);
+    let from = urls(&both)[1];
+    sql(from, "select trunkline.enqueue('q', 'moves'::text)");
+    both.ok(&["shard", "drain", "--move", &shard]);
+    // A drain that is killed leaves such a row. Its target is a shard that was not named.
+    sql(
+        from,
+        "insert into trunkline.moving values ('q', 77, 1048576, now(), now(), 0, 0, null, 3, '{a,b,c}', null, null)",
+    );
+    let moving = |line: &serde_json::Value| (line["state"].clone(), line["moving"].clone());
+    assert_eq!(moving(&both.json(&["shard", "list", "--json"])[1]), ("drains".into(), 3.into()));
+    let table = both.ok(&["shard", "list"]);
+    assert!(table.lines().next().is_some_and(|head| head.contains("moving")), "{table}");
+    let (code, why) = both.fails(&["shard", "resume", &shard]);
+    assert!(code == 1 && why.contains("takes messages again, but 3 of its messages are still on their way"), "{why}");
+    let doctor = both.run(&["doctor", "--json"]);
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(found.contains("3 messages are on their way to shard 0000004d"), "{found}");
+    // As the guide says for a server that is lost.
+    sql(from, &format!("update trunkline.moving set target = ('x' || '{}')::bit(32)::int", shards(&both)[0]));
+    both.ok(&["shard", "resume", &shard]);
+    assert_eq!(moving(&both.json(&["shard", "list", "--json"])[1]), ("open".into(), 0.into()));
+    assert_eq!(
+        rows(urls(&both)[0], "select payload from trunkline.messages('q') order by 1"),
+        ["a", "b", "c", "moves"]
+    );
+}

@@ -1,4 +1,4 @@
-//! A missing command counts no attempt for any message.
+//! A missing command costs no message an attempt.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
