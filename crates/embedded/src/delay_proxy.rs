@@ -22,8 +22,8 @@ const STACK: usize = 256 << 10;
 /// The pause after the system refuses a connection, for example because of too many open files.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes a server seem far away: accepts TCP connections and forwards every byte after a fixed
-/// delay in each direction.
+/// A proxy that makes a server seem far away: it accepts TCP connections and forwards every byte
+/// after a fixed delay in each direction.
 ///
 /// Order, content and bandwidth stay the same: the proxy reads the next bytes while earlier ones
 /// are in transit. At most 64 MiB are in transit per connection and direction, including

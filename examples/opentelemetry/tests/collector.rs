@@ -15,7 +15,7 @@ use trunkline_embedded::test_database;
 #[allow(dead_code)]
 mod program;
 
-/// Receives spans as OTLP's JSON over HTTP, until the receiver of the spans is dropped.
+/// Collects spans, as OTLP JSON over HTTP, until the returned receiver is dropped.
 fn collector() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/v1/traces", listener.local_addr().expect("an address"));
