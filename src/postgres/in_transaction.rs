@@ -62,9 +62,9 @@ pub(crate) mod sealed {
             params: &[(&(dyn ToSql + Sync), Type)],
         ) -> impl Future<Output = Result<Vec<Fetched>>> + Send;
 
-        /// Makes the transaction fail, if it can be told: it cannot be committed.
+        /// Makes the transaction fail, so that it cannot be committed, if the driver supports this.
         fn fail(&self, error: Error) {
-            let _ = error; // other drivers cannot be told
+            let _ = error; // other drivers offer no way to fail a transaction
         }
     }
 }

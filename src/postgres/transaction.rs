@@ -218,7 +218,8 @@ impl Transaction {
     }
 
     async fn send_commit(&self) -> Result<()> {
-        let Some((sent, place)) = self.pipeline.end("commit")? else {
+        // A transaction that cannot be committed must not stay open while others own it, too.
+        let Some((sent, place)) = self.pipeline.end("commit").inspect_err(|_| self.abandon())? else {
             self.db.give_back(self.pipeline.session.clone());
             return Ok(()); // nothing was sent
         };
@@ -264,6 +265,14 @@ impl Transaction {
         Ok(())
     }
 
+    /// Abandons the transaction, unless it has ended. Its connection is reused if no statement is
+    /// running; otherwise it closes once all replies have arrived.
+    fn abandon(&self) {
+        if self.pipeline.abandon() {
+            self.db.give_back(self.pipeline.session.clone());
+        }
+    }
+
     /// Makes the transaction fail: it sends nothing more, and its commit returns this error.
     pub(crate) fn fail(&self, error: Error) {
         self.pipeline.fail(error);
@@ -296,8 +305,6 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         let _ = self.committed.set(false); // no effect if the transaction was committed
-        if self.pipeline.abandon() {
-            self.db.give_back(self.pipeline.session.clone());
-        } // otherwise the connection closes once all replies have arrived
+        self.abandon();
     }
 }

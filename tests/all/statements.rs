@@ -246,13 +246,12 @@ async fn without_prepared_statements_all_is_the_same() {
 }
 
 #[tokio::test]
-async fn transaction_left_open_is_refused_without_losing_later_data() {
+async fn statement_that_begins_a_transaction_is_refused_without_losing_later_data() {
     let db = table().await;
-    // Such a comment hides the word from the driver, which would refuse it before it is sent.
     let begin = Nothing::new("/* a /* nested */ comment */ begin");
     for turn in 0..3 {
         let refused = db.run(&begin, ()).await.expect_err("no caller could end it").to_string();
-        assert!(refused.contains("Db::begin") && refused.contains("left open"), "{turn}: {refused}");
+        assert!(refused.contains("Db::begin"), "{turn}: {refused}");
     }
     let many = db.run_many(&begin, [(), ()]).await.expect_err("nor these").to_string();
     assert!(many.contains("Db::begin"), "{many}");

@@ -23,7 +23,7 @@ impl Client {
     /// Runs `copy … from stdin`, and returns a sink for the data.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`]; the statement is not such a copy.
+    /// The errors of [`Client::prepare`], and an error if the statement is not such a copy.
     pub async fn copy_in<T, U>(&self, statement: &T) -> Result<CopyInSink<U>, Error>
     where
         T: ?Sized + ToStatement,

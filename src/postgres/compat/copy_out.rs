@@ -23,7 +23,7 @@ impl Client {
     /// Runs `copy … to stdout`, and returns the data as a stream.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`]; the statement is not such a copy.
+    /// The errors of [`Client::prepare`], and an error if the statement is not such a copy.
     pub async fn copy_out<T: ?Sized + ToStatement>(&self, statement: &T) -> Result<CopyOutStream, Error> {
         copy_out(&self.inner, statement.form()).await
     }

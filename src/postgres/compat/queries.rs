@@ -14,7 +14,7 @@ impl Client {
     /// Runs a statement and returns its rows.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`]; parameters that do not fit.
+    /// The errors of [`Client::prepare`], and an error if the parameters do not fit.
     pub async fn query<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Vec<Row>, Error> {
         query::rows(&self.inner, statement.form(), params).await
     }
@@ -22,7 +22,7 @@ impl Client {
     /// Runs a statement that returns one column, and returns the values.
     ///
     /// # Errors
-    /// The errors of [`Client::query`]; there is not exactly one column.
+    /// The errors of [`Client::query`], and an error if there is not exactly one column.
     pub async fn query_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -34,7 +34,7 @@ impl Client {
     /// Runs a statement that returns exactly one row.
     ///
     /// # Errors
-    /// The errors of [`Client::query`]; there is not exactly one row.
+    /// The errors of [`Client::query`], and an error if there is not exactly one row.
     pub async fn query_one<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Row, Error> {
         self.query_opt(statement, params).await?.ok_or_else(Error::row_count)
     }
@@ -42,7 +42,7 @@ impl Client {
     /// Runs a statement that returns exactly one row of one column.
     ///
     /// # Errors
-    /// The errors of [`Client::query_one`]; there is not exactly one column.
+    /// The errors of [`Client::query_one`], and an error if there is not exactly one column.
     pub async fn query_one_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -54,7 +54,7 @@ impl Client {
     /// Runs a statement that returns at most one row.
     ///
     /// # Errors
-    /// The errors of [`Client::query`]; there are several rows.
+    /// The errors of [`Client::query`], and an error if there are several rows.
     pub async fn query_opt<T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -66,7 +66,7 @@ impl Client {
     /// Runs a statement that returns at most one row of one column.
     ///
     /// # Errors
-    /// The errors of [`Client::query_opt`]; there is not exactly one column.
+    /// The errors of [`Client::query_opt`], and an error if there is not exactly one column.
     pub async fn query_opt_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -78,8 +78,8 @@ impl Client {
     /// Runs a statement, and returns its rows as a stream as they arrive.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`]; parameters that do not fit. Errors of the statement are
-    /// items of the stream.
+    /// The errors of [`Client::prepare`], and an error if the parameters do not fit. Errors of the
+    /// statement are items of the stream.
     pub async fn query_raw<T, P, I>(&self, statement: &T, params: I) -> Result<RowStream, Error>
     where
         T: ?Sized + ToStatement,

@@ -1,4 +1,4 @@
-//! The files for TLS: the ones that settings name, or else those at libpq's default places.
+//! The files for TLS: the files that settings name, or libpq's default files.
 
 use std::{ffi::OsStr, fmt::Display, path::PathBuf};
 

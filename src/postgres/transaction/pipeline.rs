@@ -119,7 +119,7 @@ impl Pipeline {
 
     pub fn flush(&self) {
         let mut state = self.state();
-        if !state.ended && !state.open.is_empty() {
+        if state.check().is_ok() && !state.open.is_empty() {
             self.send_open(&mut state);
         }
     }
@@ -148,9 +148,13 @@ impl Pipeline {
         }
     }
 
-    /// Makes the transaction fail: it sends nothing more, and cannot be committed.
+    /// Makes the transaction fail: it sends nothing more, and cannot be committed. No effect if it
+    /// has ended.
     pub fn fail(&self, error: Error) {
-        self.state().failed.get_or_insert(error);
+        let mut state = self.state();
+        if !state.ended {
+            state.failed.get_or_insert(error);
+        }
     }
 
     /// Returns the error after which nothing more is sent. If `begin` failed, later statements
@@ -217,15 +221,17 @@ impl Pipeline {
     }
 
     /// Records that a statement could not be prepared. If the transaction has begun, the server has
-    /// aborted it; otherwise nothing more is sent.
+    /// aborted it; otherwise nothing more is sent. A statement that was refused before it was sent
+    /// changes nothing.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
+        let was_sent = !matches!(failure, WireError::Encode(_));
         self.state().forget_good();
         let earlier = self.first_error();
         let mut state = self.state();
         let error = earlier.unwrap_or_else(|| told_to_user(state.statements, text, failure.of_statement(0, text)));
-        if state.begun {
+        if was_sent && state.begun {
             state.unprepared.get_or_insert_with(|| error.clone());
-        } else {
+        } else if was_sent {
             state.failed.get_or_insert_with(|| error.clone());
         }
         error

@@ -80,7 +80,7 @@ impl Connection {
         match self.prepared(text) {
             Some(prepared) => Ok(prepared),
             None if copies(text) => Err(WireError::encode(
-                "a copy from stdin or to stdout is no statement with parameters and rows: use copy_in; to copy out, use \
+                "a copy from stdin or to stdout does not take parameters or return rows: use copy_in; to copy out, use \
                  postgres::compat",
             )),
             None if bounds_transaction(text) => Err(WireError::encode(

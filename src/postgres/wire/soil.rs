@@ -25,12 +25,30 @@ pub(super) fn soils(text: &str) -> bool {
 /// has them.
 pub(super) fn copies(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    let (first, rest) = word(&text);
-    first == "copy"
-        && rest.split_whitespace().collect::<Vec<_>>().windows(2).any(|pair| {
-            matches!(pair, ["from", end] if end.starts_with("stdin"))
-                || matches!(pair, ["to", end] if end.starts_with("stdout"))
-        })
+    let (first, mut rest) = word(&text);
+    let (mut before, mut depth) = ("", 0_usize);
+    if first != "copy" {
+        return false;
+    }
+    loop {
+        rest = after_space(rest);
+        let Some(sign) = rest.chars().next() else { return false };
+        if is_of_word(sign) {
+            let (next, after) = word(rest);
+            if depth == 0 && matches!((before, next), ("from", "stdin") | ("to", "stdout")) {
+                return true;
+            }
+            (before, rest) = (next, after);
+            continue;
+        }
+        (before, rest) = ("", &rest[sign.len_utf8()..]);
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '\'' | '"' => rest = rest.find(sign).map_or("", |end| &rest[end + 1..]),
+            _ => {}
+        }
+    }
 }
 
 /// Returns true if a statement begins or ends a transaction, which only `Transaction` may do.
@@ -39,28 +57,57 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
     let (first, rest) = word(&text);
     let (second, after) = word(rest);
     match first {
-        "begin" | "start" | "commit" | "end" | "abort" => true,
+        "begin" | "start" | "end" | "abort" => true,
+        "commit" => second != "prepared", // a transaction that no session has
         "prepare" => second == "transaction",
         "rollback" => {
             let next = if matches!(second, "work" | "transaction") { word(after).0 } else { second };
-            next != "to" // a savepoint
+            next != "to" && second != "prepared" // a savepoint, or a transaction that no session has
         }
         _ => false,
     }
 }
 
-/// Returns the first word after white space and comments, and the rest of the text.
+/// Returns the first word, and the text after it. The word is empty if the text begins with another
+/// sign.
 fn word(text: &str) -> (&str, &str) {
-    let mut text = text.trim_start();
+    let text = after_space(text);
+    text.split_at(text.find(|sign| !is_of_word(sign)).unwrap_or(text.len()))
+}
+
+fn is_of_word(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '_' | '$') || !sign.is_ascii()
+}
+
+/// Returns the text after white space, comments and empty statements, as PostgreSQL reads them:
+/// comments in `/*` and `*/` nest, and other comments end with their line.
+fn after_space(mut text: &str) -> &str {
     loop {
-        let comment = match text.get(..2) {
-            Some("--") => text.find('\n'),
-            Some("/*") => text.find("*/").map(|end| end + 1),
-            _ => break,
-        };
-        text = comment.map_or("", |end| text[end + 1..].trim_start());
+        text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c', ';']);
+        text = if text.starts_with("--") {
+            text.find(['\n', '\r']).map_or("", |end| &text[end..])
+        } else if text.starts_with("/*") {
+            after_comment(text)
+        } else {
+            return text;
+        }
     }
-    text.split_at(text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len()))
+}
+
+fn after_comment(mut text: &str) -> &str {
+    let mut depth = 0;
+    while let Some(at) = text.find(['/', '*']) {
+        text = &text[at..];
+        let mark = text.get(..2).filter(|mark| ["/*", "*/"].contains(mark));
+        text = &text[mark.map_or(1, str::len)..];
+        match mark {
+            Some("/*") => depth += 1,
+            Some(_) if depth == 1 => return text,
+            Some(_) => depth -= 1,
+            None => {}
+        }
+    }
+    ""
 }
 
 #[cfg(test)]
@@ -81,6 +128,10 @@ mod tests {
             "rollback work",
             "rollback transaction and chain",
             "prepare transaction 'a'",
+            ";commit",
+            "/* a /* b */ c */ commit",
+            "-- a\rcommit",
+            "/*/ commit */ commit /*",
         ] {
             assert!(bounds_transaction(text), "{text}");
         }
@@ -91,6 +142,12 @@ mod tests {
             "savepoint s",
             "prepare p as select 1",
             "select 'commit'",
+            "commit prepared 'a'",
+            "rollback prepared 'a'",
+            "prepare transaction_of as select 1",
+            "/* a /* b */ commit */ select 1",
+            "/* a /* b */ commit",
+            "-- commit",
         ] {
             assert!(!bounds_transaction(text), "{text}");
         }
@@ -98,11 +155,23 @@ mod tests {
 
     #[test]
     fn copies_of_the_client_are_recognized() {
-        for text in ["copy t from stdin", "COPY t (a) FROM\n STDIN;", "/* a */ copy (select 1) to stdout (format csv)"]
-        {
+        for text in [
+            "copy t from stdin",
+            "COPY t (a) FROM\n STDIN;",
+            "/* a */ copy (select 1) to stdout (format csv)",
+            "copy t(a)from/**/stdin",
+            "copy \"from\" to stdout",
+        ] {
             assert!(copies(text), "{text}");
         }
-        for text in ["", "select 'copy t from stdin'", "copy t from '/tmp/stdin'", "copy t from program 'cat'"] {
+        for text in [
+            "",
+            "select 'copy t from stdin'",
+            "copy t from '/tmp/stdin'",
+            "copy t from program 'cat'",
+            "copy (select * from stdin) to '/tmp/x'",
+            "copy t from '/tmp/from' -- from stdin",
+        ] {
             assert!(!copies(text), "{text}");
         }
     }

@@ -184,7 +184,7 @@ fn a_row_of_another_shape_is_an_error() {
     let shape = |outcome: Result<i64, Error>| outcome.expect_err("another shape").to_string();
     for bytes in [&b""[..], b"\0\0", b"\0\0\0\x08", b"\0\0\0\x03abc", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xffab"] {
         let text = shape(of(bytes).read(0));
-        assert!(text.contains("not one to the statement"), "{bytes:?}: {text}");
+        assert!(text.contains("does not match the statement"), "{bytes:?}: {text}");
     }
     assert!(shape(of(b"\0\0\0\x08abcdefgh").read(1)).contains("fewer than are read"));
     assert!(of(b"\0\0\0\x08abcdefgh").read::<&str>(0).is_err());
