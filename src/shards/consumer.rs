@@ -145,18 +145,30 @@ impl<T: Payload> Consumer<T> {
             let Some(at) = self.until_due(None).await? else { continue };
             self.next = at + 1;
             let Seat { shard, consumer } = &mut self.seats[at];
-            let id = shard.id;
-            let worked = consumer.work_once(n, &mut |transaction, messages| work(id, transaction, messages)).await;
-            match worked {
+            let (id, mut began) = (shard.id, false);
+            let once = consumer
+                .work_once(n, &mut |transaction, messages| {
+                    began = true;
+                    work(id, transaction, messages)
+                })
+                .await;
+            match once {
                 Ok(Worked::Done(result)) => return Ok(result),
                 Ok(Worked::Failed) => held = 0,
                 Ok(Worked::Nothing) => {
                     held += 1;
                     sleep(Pace::held(held)).await; // another consumer holds the message
                 }
-                // Nothing has taken effect yet, and another shard may have a message.
-                Err(error) if error.is_closed() && !error.is_outcome_unknown() => shard.lost(&error),
-                Err(error) => return named(id, Err(error)),
+                Err(error) => {
+                    if error.is_closed() {
+                        shard.lost(&error);
+                    }
+                    // If no work has begun, nothing has taken effect, and another shard may have a
+                    // message. Work that always loses its connection must not run again and again.
+                    if began || !error.is_closed() || error.is_outcome_unknown() {
+                        return named(id, Err(error));
+                    }
+                }
             }
         }
     }
@@ -312,9 +324,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns an error with each shard's reason if all of them are down.
+    /// Returns an error with each shard's reason if none of them can be reached.
     fn all_down(&self) -> Option<Error> {
-        let reason = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_away()?));
+        let reason = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_unreachable()?));
         self.seats.iter().map(reason).collect::<Option<_>>().map(Error::of_shards)
     }
 }

@@ -79,7 +79,7 @@ impl<T: Payload> Queue<T> {
             (Some(unique), 1) => tries.routing = Routing::by_key(&*unique.key),
             (Some(_), _) => {
                 return Err(Error::invalid(
-                    "messages with unique keys go to the shard of their key each: enqueue them one by one, at the same time",
+                    "each message with a unique key goes to its key's shard: enqueue them in separate calls, concurrently if you like",
                 ));
             }
         }

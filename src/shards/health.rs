@@ -111,7 +111,8 @@ impl Health {
 
     /// Marks the shard as down. Returns true if it was up before.
     pub fn lost(&self, error: Error) -> bool {
-        *self.reason() = Some(error);
+        let mut reason = self.reason(); // held, so that `back` changes both or neither
+        *reason = Some(error);
         !self.is_down.swap(true, Ordering::Relaxed)
     }
 
@@ -121,7 +122,8 @@ impl Health {
 
     /// Marks the shard as up.
     pub fn back(&self) {
-        *self.reason() = None;
+        let mut reason = self.reason();
+        *reason = None;
         self.is_down.store(false, Ordering::Relaxed);
     }
 

@@ -152,6 +152,6 @@ impl Set {
 
 /// Returns the error for an id or a message that names an unknown shard.
 pub(super) fn unknown(shard: Id) -> Error {
-    let told = "it is none of those that were reached; connect to its server, too, or wait until that is there";
+    let told = "it is not one of the reached shards; connect to its server as well, or wait until that server is up";
     Error::of_shards(vec![(shard.to_string(), Error::invalid(told))])
 }

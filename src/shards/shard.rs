@@ -85,9 +85,11 @@ impl Shard {
 
     /// Marks the shard as down. From then on a task tries to reach it, and no caller waits for it.
     pub(super) fn lost(self: &Arc<Self>, error: &Error) {
-        if self.health.lost(error.clone()) {
+        // Later calls return this reason, and nothing has happened for them.
+        let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        if self.health.lost(error.clone().without_effect(cause)) {
             self.metrics.away(true);
-            warn!(shard = %self.id, place = self.db.address(), %error, "shard is away; what is enqueued goes to the others");
+            warn!(shard = %self.id, place = self.db.address(), %error, "shard is down; messages are enqueued on the other shards");
         }
         // Perhaps only one connection was lost and the server is up.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
@@ -101,10 +103,10 @@ impl Shard {
         is_down
     }
 
-    /// Reads from the shard. If the shard is known to be down, it has only [`GRACE`] to answer;
-    /// after that, returns the error that marked it as down.
+    /// Reads from the shard. If the shard is known to be unreachable, it has only [`GRACE`] to
+    /// answer; after that, returns the error that marked it as down.
     pub(super) async fn read<R>(self: &Arc<Self>, reading: impl Future<Output = Result<R>>) -> Result<R> {
-        let known = if self.is_down() { self.why_away() } else { None };
+        let known = if self.is_down() { self.why_unreachable() } else { None };
         let outcome = match known {
             Some(error) => timeout(GRACE, reading).await.unwrap_or(Err(error)),
             None => reading.await,
@@ -119,6 +121,12 @@ impl Shard {
 
     pub(super) fn why_away(&self) -> Option<Error> {
         self.health.error()
+    }
+
+    /// Returns the error of a shard that could not be reached. A shard that only refuses enqueues,
+    /// for example because its disk is full, may still answer reads.
+    pub(super) fn why_unreachable(&self) -> Option<Error> {
+        self.why_away().filter(Error::is_closed)
     }
 
     fn try_after(self: &Arc<Self>, pause: Duration) {

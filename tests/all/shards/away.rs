@@ -16,7 +16,7 @@ use trunkline::{Db, Dequeue, Failure, Message, Wait, Worker, shards};
 use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop};
 
 use super::{counts, numbers, shard};
-use crate::fixture::{SOON, cluster, eventually, settled, through};
+use crate::fixture::{SOON, cluster, eventually, grows_to, settled, through, within};
 
 /// The private servers of the test.
 pub(super) struct Servers(Vec<Arc<Cluster>>);
@@ -65,11 +65,14 @@ struct Told {
     slowest: Duration,
 }
 
+const PRODUCERS: usize = 20;
+
 struct Load {
     queue: shards::Queue<i64>,
     told: Mutex<Told>,
     number: AtomicI64,
-    enqueues: AtomicUsize,
+    /// The number of calls that each producer has finished.
+    enqueues: [AtomicUsize; PRODUCERS],
     ends: AtomicBool,
 }
 
@@ -78,12 +81,12 @@ impl Load {
         self.told.lock().expect("no panic")
     }
 
-    async fn produce(self: Arc<Self>, spread: shards::Routing) {
+    async fn produce(self: Arc<Self>, nr: usize, spread: shards::Routing) {
         let queue = self.queue.routing(spread);
         while !self.ends.load(Ordering::Relaxed) {
             let n = self.number.fetch_add(1, Ordering::Relaxed);
             let began = Instant::now();
-            let outcome = timeout(SOON, queue.enqueue(n)).await.expect("no call waits for a dead server");
+            let outcome = timeout(SOON * 2, queue.enqueue(n)).await.expect("no call waits for a dead server");
             let mut told = self.told();
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
@@ -94,7 +97,7 @@ impl Load {
                 Err(error) => panic!("{error:?}"),
             }
             drop(told);
-            self.enqueues.fetch_add(1, Ordering::Relaxed);
+            self.enqueues[nr].fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -138,14 +141,20 @@ impl Load {
         counts(ids)
     }
 
+    /// Waits for `count` more calls, and for a complete call of each producer.
     async fn more(&self, count: usize) {
-        let until = self.enqueues.load(Ordering::Relaxed) + count;
-        eventually("the load goes on", || async { self.enqueues.load(Ordering::Relaxed) >= until }).await;
+        let now = || self.enqueues.each_ref().map(|enqueues| enqueues.load(Ordering::Relaxed));
+        let before = now();
+        grows_to("the load goes on", before.iter().sum::<usize>() + count, || now().iter().sum()).await;
+        // A producer's first call may have begun before.
+        let all = || async { before.iter().zip(now()).all(|(before, now)| now >= before + 2) };
+        eventually("no producer waits for a dead server", all).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_three_servers_dies_and_comes_back() {
+    use shards::Routing::{Hash, LeastLoaded, RoundRobin};
     let servers = Servers::start(3).await;
     let shards = shards::Set::connect(servers.urls()).await.expect("connected");
     let queue = shards.queue::<i64>("q").await.expect("opened");
@@ -153,16 +162,9 @@ async fn one_of_three_servers_dies_and_comes_back() {
     let (told, number, enqueues, ends) = Default::default();
     let load = Arc::new(Load { queue: queue.clone(), told, number, enqueues, ends });
     let mut tasks = JoinSet::new();
-    for spread in [
-        shards::Routing::RoundRobin,
-        shards::Routing::LeastLoaded,
-        shards::Routing::Hash(1),
-        shards::Routing::Hash(2),
-        shards::Routing::Hash(3),
-    ] {
-        for _ in 0..4 {
-            tasks.spawn(load.clone().produce(spread));
-        }
+    let spreads = [RoundRobin, LeastLoaded, Hash(1), Hash(2), Hash(3)];
+    for (nr, spread) in spreads.into_iter().cycle().take(PRODUCERS).enumerate() {
+        tasks.spawn(load.clone().produce(nr, spread));
     }
     for wait in [Wait::Adaptive, Wait::Notify] {
         tasks.spawn(load.clone().consume(wait));
@@ -192,7 +194,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     while let Some(ended) = tasks.join_next().await {
         ended.expect("no panic");
     }
-    eventually("everything is consumed", || async { queue.stats().await.sum.messages == 0 }).await;
+    within(SOON * 8, "everything is consumed", || async { queue.stats().await.sum.messages == 0 }).await;
     stop.send(()).expect("it runs");
     working.await.expect("no panic").expect("no error");
 
@@ -204,7 +206,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     let from_nowhere = |n: &&i64| !told.enqueued.contains(n) && !told.unknown.contains(n);
     assert_eq!(told.received.iter().chain(&told.handled).find(from_nowhere), None);
     assert!(told.unknown.len() <= 40, "at most one for each caller and death: {}", told.unknown.len());
-    assert!(told.slowest < Duration::from_secs(5), "no call waited for the dead: {:?}", told.slowest);
+    assert!(told.slowest < Duration::from_secs(20), "no call waited for the dead: {:?}", told.slowest);
 }
 
 /// Opens a queue on two databases, one of which is behind a proxy.
@@ -275,17 +277,13 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
     let near = queue.on(shards.list()[0].id.expect("reached")).expect("open");
     let mut slow = 0;
     let since = Instant::now();
-    while since.elapsed() < Duration::from_secs(7) {
+    while since.elapsed() < Duration::from_secs(12) {
         let calls = (0..10).map(|n| {
             let queue = queue.clone();
             tokio::spawn(async move {
                 let began = Instant::now();
                 let outcome = queue.enqueue(n).await;
-                assert!(
-                    outcome.as_ref().is_ok_and(|_| true)
-                        || outcome.as_ref().is_err_and(trunkline::Error::is_outcome_unknown),
-                    "{outcome:?}"
-                );
+                assert!(outcome.as_ref().err().is_none_or(trunkline::Error::is_outcome_unknown), "{outcome:?}");
                 began.elapsed()
             })
         });
@@ -299,9 +297,11 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
         });
         let took = try_join_all(calls).await.expect("no panic");
         let control = control.await.expect("no panic").expect("it is there");
-        slow += took.iter().filter(|took| **took > Duration::from_secs(1) + control).count();
+        slow += u32::from(took.iter().any(|took| *took > Duration::from_millis(1500) + 2 * control));
     }
-    assert!(slow <= 10, "{slow} calls waited, in more than one round");
+    // If each round waited for a login, five or six would be slow. A busy machine may be slow in
+    // some.
+    assert!(slow <= 3, "calls waited in {slow} rounds");
     assert!(shards.list().iter().any(|state| state.down.is_some()));
 }
 
@@ -318,7 +318,7 @@ async fn shard_down_at_the_start_joins_when_it_is_up() {
     let mut consumer = queue.consumer(Wait::Adaptive);
     assert_eq!(consumer.lease(9).await.expect("leased").len(), 9);
     let error = queue.on(late).expect_err("not reached");
-    assert!(error.to_string().contains("none of those that were reached"), "{error}");
+    assert!(error.to_string().contains("not one of the reached shards"), "{error}");
     servers.with(1, Cluster::start_again).await;
     eventually("it takes part", || async { queue.queues().len() == 2 }).await;
     assert_eq!(counts(try_join_all((0..10).map(|n| queue.enqueue(n))).await.expect("enqueued")).len(), 2);

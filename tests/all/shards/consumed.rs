@@ -191,3 +191,21 @@ async fn worker_reports_a_queue_dropped_on_one_shard() {
     drained(&rest).await;
     assert_eq!(one.stop().await.done, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_loses_its_connection_runs_once() {
+    let three = three(numbers()).await;
+    three.queue.enqueue(1).await.expect("enqueued");
+    let (mut consumer, ran) = (three.queue.consumer(Wait::Notify), AtomicUsize::new(0));
+    let end = Statement::<(), (bool,)>::new("select pg_terminate_backend(pg_backend_pid())");
+    let work = consumer.take_with(1, |_, transaction, _| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        let end = end.clone();
+        Box::pin(async move {
+            transaction.run(&end, ()).await?;
+            Ok::<(), trunkline::Error>(())
+        })
+    });
+    let error = timeout(SOON, work).await.expect("in time").expect_err("the session ended");
+    assert!(error.is_closed() && !error.is_outcome_unknown() && ran.load(Ordering::Relaxed) == 1, "{error}");
+}

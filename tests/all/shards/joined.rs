@@ -81,7 +81,7 @@ async fn a_shard_more_is_taken_in_by_what_runs_already() {
     let id = shards::Id(number.get::<_, i32>(0).cast_unsigned());
     let part = three.queue.queues().into_iter().find(|part| part.shard == id).expect("the fifth");
     part.enqueue(7).await.expect("enqueued");
-    let leased = tokio::time::timeout(Duration::from_secs(10), waiter)
+    let leased = tokio::time::timeout(Duration::from_secs(20), waiter)
         .await
         .expect("in time")
         .expect("no panic")
