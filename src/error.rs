@@ -68,7 +68,9 @@ pub(crate) enum Kind {
     #[error("the statement in the transaction failed: {0}")]
     Foreign(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The answer to a statement of this library has an unexpected form.
-    #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
+    #[error(
+        "the server's answer does not match the statement: {0}; does the schema `trunkline` belong to this library?"
+    )]
     Answer(Box<dyn std::error::Error + Send + Sync>),
     #[error(
         "a transaction was left open on a connection that others share: it was rolled back, and the connection closed; \
@@ -104,7 +106,7 @@ pub(crate) enum Kind {
     /// The server reports fewer rows than were inserted.
     #[error(
         "queue {queue:?} did not store what was enqueued: of {inserted} rows the server stored {stored}, because a trigger or a rule on \
-         the table \"queue_{queue}\" passes over rows; let it raise an exception instead"
+         the table \"queue_{queue}\" skips rows; make it raise an exception instead"
     )]
     NotStored { queue: String, inserted: usize, stored: usize },
     #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
@@ -125,7 +127,7 @@ pub(crate) enum Kind {
     Page { queue: String, id: i64, cause: Error },
     #[error("a payload of {bytes} bytes is too large: at most {limit}; store it elsewhere and enqueue its address")]
     TooLarge { bytes: usize, limit: usize },
-    #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
+    #[error("the lease of {} of queue {queue:?} is lost: it ended, and another consumer may have the messages now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
     /// A consumer's work failed, and its message is now a dead letter.
     #[error("the work on message {id} of queue {queue:?} failed, and the message is a dead letter now: {reason}")]
@@ -140,7 +142,7 @@ pub(crate) enum Kind {
 }
 
 fn meanwhile(sent: bool) -> &'static str {
-    if sent { "it may or may not have happened" } else { "it has not happened: do it again" }
+    if sent { "it may or may not have happened" } else { "it did not happen: call it again" }
 }
 
 impl Error {
@@ -199,7 +201,7 @@ impl Error {
         ];
         match self.sqlstate() {
             Some(code) if missing.contains(code) => match &*self.0 {
-                Kind::Server { error, .. } if !misses_queue(error, queue) => self,
+                Kind::Server { error, .. } | Kind::Statement { error, .. } if !misses_queue(error, queue) => self,
                 // A user's trigger may miss these in the caller's transaction.
                 Kind::Postgres(_) if missing[2..].contains(code) => self,
                 _ => Self::new(Kind::NoQueue(queue.to_owned())),
@@ -258,6 +260,14 @@ impl Error {
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_closed()),
             _ => false,
         }
+    }
+
+    /// Converts the error of a connection that broke, if the caller knows that nothing happened.
+    pub(crate) fn without_effect(self, text: String) -> Self {
+        if !(self.is_outcome_unknown() && self.is_closed()) {
+            return self;
+        }
+        Self::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
     }
 
     /// Returns true if the call shared another task's statement, and that task ended before the

@@ -39,8 +39,8 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     }
     if is_drained(error) {
         return format!(
-            ". The queue was drained on this server and takes no messages any more: enqueue on another shard, or undo it with \
-             `trunkline shard resume`. Queue {queue} is empty here"
+            ". The queue was drained on this server and takes no messages any more: enqueue on another shard, or undo the drain \
+             with `trunkline shard resume`. Queue {queue} is empty here"
         );
     }
     if error.code == SqlState::READ_ONLY_SQL_TRANSACTION {
@@ -68,8 +68,8 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             Some("--consumer"),
         ),
         "migrate_first" => (
-            "There is no schema of Trunkline in this database yet, and the role may not create one: the database's owner gives the right \
-             with `grant create on database DATABASE to ROLE`, or migrates",
+            "This database has no Trunkline schema yet, and the role may not create one: ask the database's owner to migrate, or to run \
+             `grant create on database DATABASE to ROLE`",
             None,
         ),
         "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule"

@@ -190,7 +190,7 @@ impl Shared {
     pub fn check_unique(&self, unique: &Unique) -> Result<()> {
         if !self.description.uniqueness {
             return Err(Error::invalid(format!(
-                "queue {:?} keeps no unique keys, so none of {:?}: create one with Settings::uniqueness",
+                "queue {:?} keeps no unique keys, and the message has the key {:?}: create one with Settings::uniqueness",
                 self.name(),
                 unique.key
             )));

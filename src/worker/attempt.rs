@@ -46,6 +46,7 @@ enum Ended {
     /// The message was acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
+    ReleaseFailed,
 }
 
 /// A mark that a lease is about to end, set before the statement is sent. Dropping the call removes
@@ -76,6 +77,8 @@ pub(crate) enum OwnEnd {
     /// The acknowledgement was not committed, so the message is still leased.
     Undone,
     Released,
+    /// The handler gave the message back, and the release failed, so the message is still leased.
+    ReleaseFailed,
 }
 
 impl Signals {
@@ -112,6 +115,7 @@ impl Signals {
             Ended::No => OwnEnd::None,
             Ended::InTheirs => OwnEnd::Assumed,
             Ended::Released => OwnEnd::Released,
+            Ended::ReleaseFailed => OwnEnd::ReleaseFailed,
             Ended::InOurs(committed) => match committed.get() {
                 None => OwnEnd::Open,
                 Some(true) => OwnEnd::Committed,
@@ -123,7 +127,7 @@ impl Signals {
     /// Returns true if the worker must not settle the message: a settlement would wait for the
     /// handler's transaction.
     pub fn is_settled(&self) -> bool {
-        !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone)
+        !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
     }
 
     pub fn extended(&self) -> Option<Instant> {
@@ -189,15 +193,16 @@ impl<T: Payload> Attempt<T> {
 
     /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.
     /// Use this method in a handler that stops early because its program stops. The worker ignores
-    /// the result that the handler then returns.
+    /// the result that the handler then returns. If the release fails and the handler returns
+    /// `Ok`, that is a failure: the message is not done.
     ///
     /// # Errors
     /// The errors of [`Queue::release`].
     pub async fn release(&self) -> Result<()> {
-        let before = self.told.end(Ended::Released);
+        self.told.end(Ended::Released);
         let outcome = self.queue.release([self.lease]).await;
         if outcome.is_err() {
-            self.told.end(before);
+            self.told.end(Ended::ReleaseFailed);
         }
         outcome
     }

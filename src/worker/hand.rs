@@ -180,7 +180,11 @@ impl<T: Payload> Station<T> {
                 (lease, charged),
                 &Failure::retry("the handler did not commit the transaction that acknowledges its message"),
             ),
-            (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone, Err(failure)) => self.decide((lease, charged), &failure),
+            (OwnEnd::ReleaseFailed, Ok(())) => self
+                .decide((lease, charged), &Failure::retry("the handler gave the message back, and the release failed")),
+            (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone | OwnEnd::ReleaseFailed, Err(failure)) => {
+                self.decide((lease, charged), &failure)
+            }
         }
     }
 

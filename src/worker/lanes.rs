@@ -98,7 +98,7 @@ impl<T: Payload> Station<T> {
                 full.iter().map(|(key, rest)| (&**key, rest.as_secs_f64())).unzip();
             let shared = &self.queue.shared;
             if let Err(error) = shared.query(&shared.sql.line, &[&keys, &rests]).await {
-                debug!(queue = self.name(), %error, "keys not given lines of their own");
+                debug!(queue = self.name(), %error, "keys not moved to backlogs of their own");
             }
         }
         self.release(&back).await;
@@ -127,8 +127,8 @@ impl<T: Payload> Station<T> {
         for number in [holder.number()].into_iter().chain(holder.former()) {
             match timeout(LAST_WORDS, shared.query(&shared.sql.leave, &[&number])).await {
                 Ok(Ok(_)) => shared.db.wake(&shared.channel),
-                Ok(Err(error)) => debug!(queue = self.name(), %error, "lanes not given back"),
-                Err(_) => return debug!(queue = self.name(), "lanes not given back in time"),
+                Ok(Err(error)) => debug!(queue = self.name(), %error, "partitions not released"),
+                Err(_) => return debug!(queue = self.name(), "partitions not released in time"),
             }
         }
     }

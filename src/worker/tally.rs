@@ -24,7 +24,7 @@ pub struct Summary {
     pub released: u64,
 }
 
-/// The counters of one worker. [`Tally::add`] counts every message once.
+/// The counters of one worker. Each delivery is added to one counter.
 #[derive(Default)]
 pub(super) struct Tally([AtomicU64; End::ALL.len()]);
 

@@ -50,7 +50,7 @@ impl<T: Payload> Station<T> {
         match self.write(report, &since, now - told.at, ended).await {
             Ok(()) => (told.counted, told.at, told.failed) = (counted, now, false),
             Err(error) if !told.failed => {
-                warn!(queue = self.name(), %error, "worker cannot report; it works on, and tries again");
+                warn!(queue = self.name(), %error, "worker cannot report; it keeps working and will try again");
                 told.failed = true;
             }
             Err(_) => {}

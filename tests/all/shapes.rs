@@ -9,7 +9,7 @@ use trunkline::{Db, Error, Queue, Settings};
 use crate::fixture::{Place, SOON, place};
 
 fn is_told(way: &str, error: &Error) {
-    assert!(error.to_string().contains("the server's answer is not one to the statement"), "{way}: {error}");
+    assert!(error.to_string().contains("the server's answer does not match the statement"), "{way}: {error}");
     assert!(error.is_outcome_unknown(), "{way}: it may have happened");
 }
 

@@ -47,3 +47,22 @@ async fn silently_refused_rows_are_errors_and_lose_nothing() {
         assert_eq!(queue.take(200).await.expect("taken").len(), 100);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn setting_that_a_trigger_misses_is_not_a_missing_queue() {
+    let Place { queue, sql, db, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute(
+        "create function public.tenant() returns trigger language plpgsql as
+             $$ begin perform current_setting('app.tenant'); return new; end $$;
+         create trigger tenant before insert on trunkline.queue_q for each row execute function public.tenant()",
+    )
+    .await
+    .expect("created");
+    let transaction = db.begin().await.expect("begun");
+    for error in [
+        queue.enqueue_in(&transaction, 1).await.expect_err("the setting is missing"),
+        queue.enqueue(1).await.expect_err("the setting is missing"),
+    ] {
+        assert!(!error.is_no_queue() && error.to_string().contains("app.tenant"), "{error}");
+    }
+}

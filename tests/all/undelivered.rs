@@ -3,9 +3,9 @@
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use tokio::time::timeout;
-use trunkline::{Dequeue, Settings, Wait, Worker, postgres::Statement};
+use trunkline::{Dequeue, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
 
-use crate::fixture::{Place, SOON, eventually, place};
+use crate::fixture::{Place, Runs, SOON, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_take_in_makes_the_commit_fail() {
@@ -104,4 +104,36 @@ async fn calls_of_a_dropped_schema_miss_their_queue() {
     }
     let error = timeout(SOON, worker.run(std::future::pending())).await.expect("it ends").expect_err("no queue");
     assert!(error.is_no_queue(), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn take_in_that_cannot_read_its_answer_makes_the_commit_fail() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    db.drop_queue("q").await.expect("dropped");
+    db.create_queue("q", &Settings::new("text")).await.expect("created");
+    let again: Queue<String> = db.queue("q").await.expect("opened");
+    again.enqueue("one".to_owned()).await.expect("enqueued");
+    let transaction = db.begin().await.expect("begun");
+    let error = queue.take_in(&transaction, 1).await.expect_err("the payload is no number");
+    assert!(error.is_wrong_type(), "{error}");
+    transaction.commit().await.expect_err("no caller has the message");
+    let back = async || again.take(1).await.expect("taken").len() == 1;
+    eventually("the message is back", back).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_release_is_no_success() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let functions = "select p.oid::regprocedure::text from pg_proc p where p.proname = 'do_release_q'";
+    let release: String = sql.query_one(functions, &[]).await.expect("found").get(0);
+    sql.batch_execute(&format!("alter function {release} rename to do_other_q")).await.expect("renamed");
+    let worker = Worker::with_attempt(queue.clone(), |_message, attempt| async move {
+        attempt.release().await.expect_err("the server has no such function");
+        Ok::<(), trunkline::Failure>(()) // as a handler that ignores the error
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::from_secs(3600))));
+    eventually("the message waits for its retry", async || queue.stats().await.expect("counted").to_retry == 1).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.retried), (0, 1), "{summary:?}");
 }

@@ -46,7 +46,7 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
     superuser(&url).await.batch_execute("create role newcomer login").await.expect("created");
     let db = Db::connect(&of_role(&url, "newcomer")).await.expect("connected");
     let error = db.migrate().await.expect_err("it may not").to_string();
-    assert!(error.contains("There is no schema of Trunkline") && error.contains("grant create on database"), "{error}");
+    assert!(error.contains("has no Trunkline schema yet") && error.contains("grant create on database"), "{error}");
     assert!(!error.contains("owns the schema"), "{error}");
 }
 

@@ -1,7 +1,7 @@
 //! Runs a consumer's work in a transaction. A failure rolls the transaction back and counts as an
 //! attempt, and the consumer waits for the next messages.
 
-use std::{io, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tracing::{debug, warn};
@@ -11,7 +11,7 @@ use super::{
     hearing::{heard, sleep},
 };
 use crate::{
-    error::{Error, Kind, Result, text_of},
+    error::{Error, Result, text_of},
     postgres::transaction::Transaction,
     queue::{
         batch::settle::Ending,
@@ -48,11 +48,8 @@ pub(crate) fn at_least_one(n: usize) -> Result<()> {
 /// Converts an error from before the commit. If the connection broke then, the outcome is known:
 /// nothing happened, and no attempt is counted.
 fn not_committed(error: Error) -> Error {
-    if !(error.is_outcome_unknown() && error.is_closed()) {
-        return error;
-    }
     let text = format!("the connection broke before the commit, so the work has had no effect ({error})");
-    Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
+    error.without_effect(text)
 }
 
 /// The outcome of one try.
@@ -168,7 +165,7 @@ impl<T: Payload> Consumer<T> {
         let taken = self.queue.take_and_charge(&transaction, n).await.map_err(not_committed)?;
         let (messages, unreadable) = (taken.messages, taken.unreadable);
         if messages.is_empty() && unreadable.is_empty() {
-            transaction.rollback().await?;
+            transaction.rollback().await.map_err(not_committed)?;
             return Ok(Tried::Nothing);
         }
         if messages.is_empty() {
@@ -209,6 +206,10 @@ impl<T: Payload> Consumer<T> {
         let ending = Ending::Charge(delay.map(|delay| delay.as_secs_f64()), reason_of(reason));
         match self.queue.settle(ending, leases).await {
             Err(error) if error.is_lease_lost() => Ok(0), // another consumer has leased the message, and settles it
+            Err(error) => {
+                let text = format!("the work was rolled back, and its attempt may or may not be counted ({error})");
+                Err(error.without_effect(text))
+            }
             outcome => outcome,
         }
     }

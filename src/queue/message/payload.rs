@@ -216,7 +216,7 @@ impl PayloadColumn {
                 queue,
                 id = first_id,
                 more = elements.left,
-                "a row has more payloads than messages; they are passed over"
+                "a row has more payloads than messages; the extra payloads are skipped"
             );
         }
         Ok(None)

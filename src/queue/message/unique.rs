@@ -75,10 +75,10 @@ impl Unique {
                 "a unique key is empty: it has 1 to 1,024 bytes; for a message without one, leave it out",
             )),
             (bytes, _) if bytes > MAX_KEY => Err(Error::invalid(format!(
-                "a unique key of {bytes} bytes is out of bounds: it has 1 to 1,024; of what is longer, take a hash"
+                "a unique key of {bytes} bytes is out of bounds: it has 1 to 1,024; hash longer keys"
             ))),
             _ if self.key.contains('\0') => {
-                Err(Error::invalid("a unique key has a zero byte in it, which Postgres has in no text"))
+                Err(Error::invalid("a unique key has a zero byte in it, which Postgres cannot store in text"))
             }
             (_, Some(within)) if within < Duration::from_micros(1) || within > MAX_WITHIN => Err(Error::invalid(
                 format!("a unique key cannot be kept for {within:?}: more than zero, and at most 36,500 days"),

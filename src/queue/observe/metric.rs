@@ -120,7 +120,7 @@ impl Metrics {
         Self {
             enqueued_messages: count("trunkline_enqueued_messages_total", "Messages enqueued"),
             enqueued_rows: count("trunkline_enqueued_rows_total", "Rows inserted for enqueued messages"),
-            receive_direct: count("trunkline_direct_messages_total", "Messages handed over inside a notification"),
+            receive_direct: count("trunkline_direct_messages_total", "Messages sent inside a notification"),
             leased: count("trunkline_leased_messages_total", "Messages leased"),
             taken: count("trunkline_taken_messages_total", "Messages taken"),
             cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),

@@ -45,14 +45,19 @@ impl std::fmt::Debug for Mailbox {
 impl<T: Payload> Queue<T> {
     /// Sends a message to one consumer that waits in
     /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that
-    /// wakes it. Nothing is written to disk, so the message is lost if that consumer crashes. If no
-    /// consumer waits, or if the payload takes more than about 5,900 bytes, the message is
-    /// enqueued.
+    /// wakes it. Nothing is written to disk, so the message is lost if that consumer crashes.
     ///
-    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later, or that
-    /// has a unique key or column values, is always enqueued.
+    /// The message is enqueued instead if no consumer waits, if it takes more than about 5,900
+    /// bytes with its metadata, or if the queue is paused or has limits. A
+    /// [`Draft`](crate::Draft) that is due later, or that has a key, a unique key, a priority or
+    /// column values, is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
-        if message.due().number()? != 0.0 || message.unique().is_some() || message.columns().is_some() {
+        // A notification has no place for these.
+        let is_more = message.key().is_some()
+            || message.priority() != 0
+            || message.unique().is_some()
+            || message.columns().is_some();
+        if is_more || message.due().number()? != 0.0 {
             return self.enqueue(message).await;
         }
         let mut element = BytesMut::new();
@@ -63,13 +68,11 @@ impl<T: Payload> Queue<T> {
         let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
         let rows = self.shared.db.query(Class::Store, &sql, &[&self.shared.name(), &&element[4..], &beside]).await;
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
-        match only(&rows)?.read(0)? {
-            Some(id) => {
-                self.shared.metrics.receive_direct();
-                Ok(Enqueued::New(id))
-            }
-            None => self.enqueue(Draft::new(message.payload()).metadata(metadata)).await,
+        if let Some(id) = only(&rows)?.read(0)? {
+            self.shared.metrics.receive_direct();
+            return Ok(Enqueued::New(id));
         }
+        self.enqueue(Draft::new(message.payload()).metadata(metadata)).await
     }
 }
 
@@ -146,7 +149,7 @@ impl Mailbox {
         self.entered = None;
         let is_lost = !was_listed && letter.is_none();
         if is_lost && self.subscription.heard.borrow().alive == entered {
-            warn!(queue = self.shared.name(), "a message that was handed over did not arrive");
+            warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
         }
         Ok(letter)
     }
@@ -244,7 +247,7 @@ impl Drop for Letter {
         elements.extend_from_slice(&self.element);
         runtime.spawn(async move {
             if let Err(error) = shared.put_back_letter(id, &elements, metadata).await {
-                debug!(%error, "a message that was handed over to a consumer that went away is lost");
+                debug!(%error, "a message that was sent directly may be lost: its receiver was dropped, and enqueuing it failed");
             }
         });
     }
@@ -264,7 +267,7 @@ impl Mailbox {
                 Ok::<_, Error>(())
             };
             if let Err(error) = put_back.await {
-                debug!(%error, "a message that was handed over to a consumer that went away is lost");
+                debug!(%error, "a message that was sent directly to a consumer that has since been dropped may be lost");
             }
         });
     }

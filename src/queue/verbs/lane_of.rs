@@ -26,7 +26,7 @@ impl Shared {
             }
             None => return Ok(lane.into()),
             Some(_) if !self.is_keyed() => {
-                format!("queue {name:?} has no keys: create one with Settings::partitions, or set none")
+                format!("queue {name:?} has no keys: create one with Settings::partitions, or leave the key out")
             }
             Some(key) if key.is_empty() || key.len() > keys::LONGEST => {
                 format!("a key of {} bytes is out of bounds: 1 to {}", key.len(), keys::LONGEST)
@@ -44,7 +44,7 @@ impl Shared {
         match self.description.priorities {
             priorities if u32::from(priority) < priorities.max(1) => Ok(priority),
             0 | 1 => Err(Error::invalid(format!(
-                "queue {:?} has no priorities, so none of {priority}: create one with Settings::priorities",
+                "queue {:?} has no priorities, and the message has priority {priority}: create one with Settings::priorities",
                 self.name()
             ))),
             priorities => Err(Error::invalid(format!(

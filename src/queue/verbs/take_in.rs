@@ -35,9 +35,9 @@ impl<T: Payload> Queue<T> {
     /// message's attempt fails with that error. So commit even if no message was returned. The
     /// readable messages are returned.
     ///
-    /// If the call is dropped while it waits, or fails after it has taken messages, no caller has
-    /// these messages. Then a [`Transaction`](crate::postgres::Transaction) cannot be committed.
-    /// Roll back a transaction of another driver.
+    /// If the call is dropped while it waits, or fails when it may have taken messages, no caller
+    /// has these messages. Then a [`Transaction`](crate::postgres::Transaction) cannot be
+    /// committed. Roll back a transaction of another driver.
     pub async fn take_in(
         &self,
         transaction: &impl InTransaction,
@@ -53,7 +53,10 @@ impl<T: Payload> Queue<T> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         let undelivered = Undelivered(transaction);
         let outcome = self.take_pages(transaction, n, &mut taken).await;
-        if outcome.is_ok() || taken.messages.is_empty() {
+        // An error of the server has undone the take. Another error may follow a take, for example
+        // if a payload has another type now.
+        let is_undone = |error: &Error| error.sqlstate().is_some() || error.is_no_queue();
+        if outcome.is_ok() || taken.messages.is_empty() && outcome.as_ref().is_err_and(is_undone) {
             std::mem::forget(undelivered);
         }
         outcome.map(|()| taken)

@@ -40,7 +40,8 @@ impl Linger {
         Self { heard, rings }
     }
 
-    /// Returns the number of notifications at the end of the pause.
+    /// Returns a handle to the number of notifications. The number is final once the pause has
+    /// ended.
     pub fn rings(&self) -> Rings {
         self.rings.clone()
     }

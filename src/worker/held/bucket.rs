@@ -17,7 +17,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Creates the bucket of a key whose partition another worker may just have held.
+    /// Creates an empty bucket, because another worker may just have held the key's partition and
+    /// used up the tokens.
     pub fn new(rate: Arc<Rate>, now: Instant) -> Self {
         let full_at = now + rate.full_in;
         Self { rate, full_at, promised: 0 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use trunkline::{Draft, Failure, Limits, Message, RetryPolicy, Settings, Worker};
 
-use crate::fixture::{Place, SOON, eventually, place};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_handles_due_follow_up_and_retried_messages() {
@@ -61,7 +61,7 @@ async fn drain_waits_for_the_end_of_a_pause() {
     db.pause_queue("q").await.expect("paused");
     let worker = Worker::new(queue.clone(), |_message| async { Ok::<(), Failure>(()) });
     let drain = tokio::spawn(worker.drain());
-    let looked = "select exists (select from pg_stat_activity where query like '%do_look_q%' and state = 'idle' and pid <> pg_backend_pid())";
+    let looked = "select exists (select from pg_stat_activity where datname = current_database() and query like '%do_look_q%' and state = 'idle' and pid <> pg_backend_pid())";
     eventually("the worker looks at the paused queue", || async {
         sql.query_one(looked, &[]).await.expect("activity is visible").get(0)
     })
@@ -69,4 +69,21 @@ async fn drain_waits_for_the_end_of_a_pause() {
     db.resume_queue("q").await.expect("resumed");
     let summary = timeout(SOON, drain).await.expect("it ends").expect("no panic").expect("it works");
     assert_eq!(summary.done, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_waits_while_another_session_has_locked_the_limits() {
+    let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8").max_batch(1)).await;
+    db.limit_queue("q", &Limits::none().max_leased(10)).await.expect("limited");
+    enqueued(&queue, 3).await;
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; select from trunkline.take('q')").await.expect("taken");
+    let worker = Worker::new(queue.clone(), |_message| async { Ok::<(), Failure>(()) });
+    let drain = tokio::spawn(worker.drain());
+    let looked = "select exists (select from pg_stat_activity where datname = current_database() and query like '%do_look_q%' and state = 'idle' and pid <> pg_backend_pid())";
+    eventually("the worker looks", || async { sql.query_one(looked, &[]).await.expect("activity is visible").get(0) })
+        .await;
+    holder.batch_execute("rollback").await.expect("back");
+    let summary = timeout(SOON, drain).await.expect("it ends").expect("no panic").expect("it works");
+    assert_eq!(summary.done, 3);
 }
