@@ -664,7 +664,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -704,7 +704,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -744,7 +744,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -791,6 +791,12 @@ begin
         token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock)) / 50::float8
                   from trunkline.bucket b where b.queue = 'orders');
     end if;
+    if room is null and not coalesce(token > 0, false) and exists (
+            select from pg_locks l
+            where l.locktype = 'relation' and l.relation = 'trunkline."limit_orders"'::regclass and l.mode = 'ExclusiveLock' and l.granted
+              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid <> pg_backend_pid()) then
+        return 0.05; -- the time for which do_bucket_ waits
+    end if;
     return greatest(room, case when token > 0 then token end);
 end ;
 
@@ -834,8 +840,8 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline."queue_orders" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would cost a look at all
-        -- of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would require
+        -- reading all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline."line_orders" l where l.lane = lane and l.key <> all (lined)
@@ -902,7 +908,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -935,7 +941,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -968,7 +974,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1222,7 +1228,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1256,7 +1262,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1290,7 +1296,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1555,7 +1561,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1605,7 +1611,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1655,7 +1661,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1760,7 +1766,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1796,7 +1802,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1832,7 +1838,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1962,7 +1968,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
             with due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at, q.size,
                        q.attempt - q.released >= 10
@@ -2092,7 +2098,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
             -- No row is skipped, because rows behind it may have the same key: the query examines exactly as many rows as it locks.
             with head as materialized (
                 select q.ctid as tid, q.due_at, q.attempt, q.size, q.line
@@ -2256,7 +2262,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
             with due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at, q.size,
                        q.attempt - q.released >= 10
@@ -2459,7 +2465,7 @@ begin
     loop
         if l.lane || ' ' || l.holder <> all (holders) is not false then
             raise exception 'the leases of queue % ended before they were extended', 'orders' using errcode = 'TL001',
-                hint = 'Nothing was extended. What was held may be someone else''s now.';
+                hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;
         clock := clock_timestamp(); -- once: it may be corrected in the meantime
@@ -2708,7 +2714,7 @@ begin
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     if n between 1 and rows and not false and not false then
-        -- The usual case if messages are few: everything that is due fits as it is, and one statement leases it.
+        -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
             -- Neither a total nor an order: the statement below takes longer for one message.
             return query
@@ -3243,7 +3249,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3270,7 +3276,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3297,7 +3303,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3471,7 +3477,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3521,7 +3527,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3571,7 +3577,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- A missing message is lost, or shares a row with messages that were not named.
+        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -4089,7 +4095,7 @@ begin
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     if cut and n between 1 and rows and not false and not false then
-        -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
+        -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
             -- Neither a total nor an order: the statement below takes 30 % longer for one message.
             return query
@@ -4646,6 +4652,8 @@ function send_element(queue text, element bytea, metadata jsonb DEFAULT NULL::js
 function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function set_schedule(name text, queue text, expression text, payload text, zone text DEFAULT 'UTC'::text, metadata jsonb DEFAULT NULL::jsonb, missed text DEFAULT 'once'::text, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function set_vacuum(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=1s;
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
 

@@ -14,7 +14,7 @@ begin
     bytes := octet_length(metadata::text) - greatest(2 * (select count(*) from jsonb_object_keys(metadata)) - 1, 0);
     if bytes > 16384 then
         raise exception 'metadata of % bytes is too large', bytes using errcode = 'program_limit_exceeded',
-            hint = 'The metadata of a message has at most 16,384 bytes. Put what is larger into the payload.';
+            hint = 'The metadata of a message is at most 16,384 bytes. Put what is larger into the payload.';
     end if;
     return metadata;
 end $$;

@@ -18,7 +18,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
     elsif wrong is not null then
         raise exception 'a unique key of % bytes is out of bounds', octet_length(wrong) using errcode = 'invalid_parameter_value',
-            hint = 'A key has 1 to 1,024 bytes. Of what is longer, take a hash.';
+            hint = 'A key has 1 to 1,024 bytes. Hash longer keys.';
     elsif unique_for <= '0' or unique_for > '36500 days' then
         raise exception 'a unique key cannot be kept for %', unique_for using errcode = 'invalid_parameter_value',
             hint = 'It is kept for more than zero and at most 36500 days; null keeps it until the message has ended.';

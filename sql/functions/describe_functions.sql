@@ -22,7 +22,8 @@ begin
             where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
               and p.proname = any (array(
                   select 'do_' || t.name || '_' || queue from trunkline.template t
-                  group by t.name having not bool_or(t.part = any (parts))))
+                  group by t.name having not bool_or(t.part = any (parts))
+                  union all select 'do_within_' || queue)) -- of before step 26
         loop
             execute format('drop function %s', described.id);
         end loop;

@@ -8,7 +8,7 @@ begin
     elsif bytes > 67108864 + 4 then
         raise exception 'a payload of % bytes is too large for queue %', bytes - 4, quote_literal(queue)
             using errcode = 'program_limit_exceeded',
-                  hint = 'A payload has at most 64 MiB. Store it elsewhere and enqueue its address.';
+                  hint = 'A payload is at most 64 MiB. Store it elsewhere and enqueue its address.';
     end if;
     return bytes;
 end $$;

@@ -5,8 +5,8 @@ create or replace function trunkline.rebuild(queue text) returns table (what tex
 -- after a switch to a logical replica, a partial restore, or manual changes of the tables; the doctor reports when it
 -- is needed. It changes only what is wrong, and loses no message. Returns what it repaired, and how often.
 --
--- If the queue has keys, it stands still during the rebuild: about 20 seconds per million messages. Only the owner can
--- call the function, like trunkline.create_queue and trunkline.alter_queue.
+-- If the queue has keys, it is blocked while its waiting messages are sorted: about 20 seconds per million messages.
+-- Only the owner can call the function, like trunkline.create_queue and trunkline.alter_queue.
 --
 -- Example:
 --     select what, changed from trunkline.rebuild('emails');

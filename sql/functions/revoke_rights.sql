@@ -39,6 +39,9 @@ begin
         perform trunkline.apply_rights(of_queue);
     end loop;
     execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
+    if to_regclass('trunkline.moving') is not null then
+        execute format('revoke all on trunkline.moving from %I', name);
+    end if;
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
     perform trunkline.apply_shared_rights(); -- grants again what the role's other rights need
 end $$;

@@ -97,7 +97,7 @@ begin
     foreach trigger in array coalesce(triggers, '{}') loop
         execute format('alter table only %s %s', main, trigger);
     end loop;
-    -- A dump that began meanwhile waits for the table, and would find it empty. The caller undoes all of this.
+    -- A dump that began in the meantime waits for the table, and would find it empty. The caller undoes all of this.
     perform pg_stat_clear_snapshot();
     if exists (select from pg_stat_activity a where a.datname = current_database() and a.application_name = 'pg_dump') then
         raise exception 'pg_dump has begun' using errcode = 'object_not_in_prerequisite_state', hint = 'Compact the queue after the dump.';

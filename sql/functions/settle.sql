@@ -71,7 +71,7 @@ begin
     end if;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)
-            using errcode = 'TL001', detail = 'It ended, and the message may be someone else''s now.',
+            using errcode = 'TL001', detail = 'It ended, and another consumer may have the message now.',
                   hint = 'Roll back what was done for it. Work that takes longer needs a longer lease, or trunkline.extend.';
     end if;
 end $$;

@@ -18,7 +18,7 @@ begin
     perform trunkline.check_queue(queue);
     if passed is null or passed < '0' or passed > '36500 days' then
         raise exception 'a time of % is out of bounds', coalesce(passed::text, 'null') using errcode = 'invalid_parameter_value',
-            hint = 'Let at least no time pass, and at most 36500 days.';
+            hint = 'Pass a time between zero and 36500 days.';
     end if;
     clock := trunkline.clock();
     select q.lanes > 0 as keyed, q.uniqueness into settings from trunkline.queue q where q.name = queue;

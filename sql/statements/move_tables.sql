@@ -30,6 +30,7 @@ create table if not exists trunkline.moved (
 do $$
 declare
     made regclass;
+    operator text;
 begin
     for made in
         select c.oid from pg_class c, pg_class s
@@ -38,5 +39,12 @@ begin
     loop
         execute format('alter table %s owner to %I', made, (
             select pg_get_userbyid(s.relowner) from pg_class s where s.oid = 'trunkline.stripe'::regclass));
+    end loop;
+    -- As trunkline.apply_shared_rights does once the table exists.
+    for operator in
+        select distinct g.role from trunkline.granted g join pg_roles r on r.rolname = g.role
+        where g.kind = 'operator' and g.queue = '' and not has_column_privilege(g.role, 'trunkline.moving', 'size', 'select')
+    loop
+        execute format('grant select (queue, target, size) on trunkline.moving to %I', operator);
     end loop;
 end $$

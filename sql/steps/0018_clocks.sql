@@ -1,4 +1,4 @@
--- Stores the clock's time beside each computed time, so that a time that was written while the clock was ahead is recognised: see do_right_ and
+-- Stores the clock's time beside each computed time, so that a time that was written while the clock was ahead is recognized: see do_right_ and
 -- trunkline.right_schedules. For a lane the column is served_at.
 alter table trunkline.schedule
     add column placed_at timestamptz, -- of next_at

@@ -5,6 +5,7 @@ mod apart;
 mod columns;
 mod compaction;
 mod limited;
+mod moves;
 mod outsiders;
 mod ticks;
 mod unique;

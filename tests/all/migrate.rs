@@ -1,5 +1,6 @@
 //! Tests the schema: its creation, its contents, and the changes that users may make to it.
 
+mod many;
 mod older;
 
 use std::{fmt::Write, future::poll_fn, path::Path, time::Duration};
@@ -7,9 +8,8 @@ use std::{fmt::Write, future::poll_fn, path::Path, time::Duration};
 use futures_util::future::{join_all, try_join_all};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
-use trunkline_embedded::Cluster;
 
-use crate::fixture::{Ids, Place, connect, database, empty_database, place, run_out, settled, superuser};
+use crate::fixture::{Ids, Place, connect, database, empty_database, place, run_out, superuser};
 use crate::house::files;
 
 /// Runs every verb once.
@@ -225,34 +225,6 @@ async fn installed_functions_are_described_by_their_headers() {
         described += 1;
     }
     assert!(described > 140, "{described}");
-}
-
-/// A queue has about forty functions. If a migration locked all functions, a server with default
-/// settings would have enough locks for only a few hundred queues. This test's server would have
-/// enough for only forty.
-#[tokio::test(flavor = "multi_thread")]
-async fn many_queues_migrate_with_few_locks() {
-    let cluster = tokio::task::spawn_blocking(|| {
-        let settings = Cluster::temporary().setting("max_locks_per_transaction", "10");
-        settings.setting("max_connections", "20").start().expect("a private PostgreSQL starts")
-    });
-    let cluster = cluster.await.expect("no panic");
-    let url = settled(&cluster.url("postgres"));
-    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
-    db.migrate().await.expect("migrated");
-    for nr in 0..40 {
-        db.create_queue(&format!("q{nr}"), &two_attempts()).await.expect("created");
-    }
-    sql.batch_execute(
-        "update trunkline.version set functions = 'an earlier release''s';
-         comment on function trunkline.do_ack_q39(bigint[], int[], int[]) is 'as it was'",
-    )
-    .await
-    .expect("changed");
-    db.migrate().await.expect("migrated");
-    let described = "select obj_description(oid, 'pg_proc') from pg_proc where proname = 'do_ack_q39'";
-    let described: String = sql.query_one(described, &[]).await.expect("the catalog is read").get(0);
-    assert_ne!(described, "as it was");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Pages are read without dequeuing. A message that does not decode as `T` does not hide other
 //! messages, and can be discarded.
 
-use trunkline::{Json, Queue, Readable, Settings};
+use trunkline::{Draft, Json, Queue, Readable, Settings};
 
 use crate::fixture::{Place, place};
 
@@ -85,4 +85,29 @@ async fn a_row_that_is_no_batch_is_shown() {
     let payloads: Vec<_> = peeked.iter().map(|message| message.payload.clone().ok()).collect();
     assert_eq!(payloads, [None, Some(1)]);
     assert!(matches!(peeked[0].payload, Readable::No { raw: None, .. }), "{peeked:?}");
+}
+
+/// The server plans a prepared statement again only if an object that it knows has changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn old_handle_reads_pages_of_a_queue_created_again() {
+    for settings in [Settings::new("int8"), Settings::new("int8").priorities(2), Settings::new("int8").partitions(2)] {
+        let Place { queue, db, .. } = place::<i64>(settings.clone()).await;
+        let pages = async || {
+            let peeked = queue.peek(9).await?.len();
+            Ok::<_, trunkline::Error>((
+                peeked,
+                queue.dead_letters(0, 9).await?.len(),
+                queue.archived(0, 9).await?.len(),
+            ))
+        };
+        assert_eq!(pages().await.expect("read"), (0, 0, 0));
+        db.drop_queue("q").await.expect("dropped");
+        let error = pages().await.expect_err("there is no queue");
+        assert!(error.is_no_queue(), "{error}");
+        db.create_queue("q", &settings).await.expect("created");
+        let draft = Draft::new(1);
+        let has_keys = queue.description().partitions > 0;
+        queue.enqueue(if has_keys { draft.key("a") } else { draft }).await.expect("enqueued");
+        assert_eq!(pages().await.expect("read again"), (1, 0, 0));
+    }
 }

@@ -2,7 +2,8 @@ create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns the seconds until the limits allow a message, as far as time alone decides that; null if they allow one now. Locks nothing.
+-- Returns the seconds until the limits allow a message, as far as time alone decides that; null if they allow one now. While another session has
+-- locked the limits, nothing is allowed, for an unknown time. Locks nothing.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
@@ -16,6 +17,12 @@ begin
     if {per_second} is not null then
         token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock)) / {per_second}::float8
                   from trunkline.bucket b where b.queue = {literal});
+    end if;
+    if room is null and not coalesce(token > 0, false) and exists (
+            select from pg_locks l
+            where l.locktype = 'relation' and l.relation = 'trunkline.{limit_}'::regclass and l.mode = 'ExclusiveLock' and l.granted
+              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid <> pg_backend_pid()) then
+        return 0.05; -- the time for which do_bucket_ waits
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -49,8 +49,8 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would cost a look at all
-        -- of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would require
+        -- reading all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)

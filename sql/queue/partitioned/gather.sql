@@ -29,7 +29,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
             -- No row is skipped, because rows behind it may have the same key: the query examines exactly as many rows as it locks.
             with head as materialized (
                 select q.ctid as tid, q.due_at, q.attempt, q.size, q.line

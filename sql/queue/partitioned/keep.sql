@@ -21,7 +21,7 @@ begin
     loop
         if l.lane || ' ' || l.holder <> all (holders) is not false then
             raise exception 'the leases of queue % ended before they were extended', {literal} using errcode = 'TL001',
-                hint = 'Nothing was extended. What was held may be someone else''s now.';
+                hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;
         clock := clock_timestamp(); -- once: it may be corrected in the meantime

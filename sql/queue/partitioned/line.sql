@@ -2,8 +2,8 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Gives keys backlogs of their own (lines), from which nothing is leased for a while: the worker has enough of their messages in hand, and messages of other
--- keys behind them in the line of the lane should not wait. Pauses are in seconds; each key is named once.
+-- Moves keys to backlogs of their own, from which nothing is leased for a while: the worker already holds enough of their messages, and messages of
+-- other keys in the same partition should not wait. Pauses are in seconds; each key is named once.
 #variable_conflict use_variable
 begin
     perform from trunkline.{lane_} where false; -- locked first, as a session that gives the queue more lanes does

@@ -24,7 +24,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
             with due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at, q.size,
                        q.attempt - q.released >= {max_attempts}

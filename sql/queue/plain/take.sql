@@ -18,7 +18,7 @@ begin
         n := trunkline.{do_allowed_}(n, true);
     end if;
     if cut and n between 1 and rows and not {limited} and not {paused} then
-        -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
+        -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
             -- Neither a total nor an order: the statement below takes 30 % longer for one message.
             return query

@@ -1,2 +1,2 @@
--- Tells the server of which keys the worker has enough messages for now.
+-- Reports to the server the keys of which the worker has enough messages for now.
 select trunkline.{do_line_}($1, $2)
