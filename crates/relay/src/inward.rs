@@ -11,7 +11,7 @@ mod store;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use trunkline::{Queue, postgres::Statement};
@@ -32,6 +32,8 @@ const MOST: usize = 1000;
 const HOLD: f64 = 15.0;
 /// The interval between two reports of the position's holder while no messages arrive.
 const WORD: Duration = Duration::from_secs(3);
+/// The time limit for a statement of a relay that ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The first and the longest pause between retries during an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -52,7 +54,7 @@ pub struct Inward {
 /// messages also stores the broker's position, so each message arrives exactly once, even after a
 /// crash.
 ///
-/// If several relays have the same name, one works, and the others wait until it has ended or has
+/// If several relays have the same name, one of them works. The others wait until it ends, or has
 /// not reported for 15 seconds. A relay that wrongly counts as dead finds the position moved and
 /// changes nothing.
 #[must_use]
@@ -185,6 +187,8 @@ impl Running {
                 }
             }
         }
+        // The last report decides whether the relay counts as stopped by an error.
+        let _ = timeout(LAST_WORDS, self.say(None)).await;
         self.let_go().await;
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 use trunkline::{Attempt, Description, Failure, Message, Queue, Worker};
 
 use crate::{
@@ -245,13 +245,12 @@ impl Carrier {
                 }
                 Err(why) => return Err(Failure::retry(why)),
             };
+            let _held = self.progress.hold(&self.metrics.held);
             self.progress.try_again(&why);
             self.tell_why(&why);
             self.metrics.again.increment(1);
             if !self.waits(&attempt, pause).await {
-                // If the release fails, the message comes back when its lease ends.
-                let _ = attempt.release().await;
-                return Ok(());
+                return give_back(&attempt).await;
             }
             pause = (pause * 2).min(PAUSES.1);
         }
@@ -260,7 +259,6 @@ impl Carrier {
     /// Waits for the next attempt. Returns false if there will be none: the relay stops, or the
     /// lease is lost.
     async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
-        let _held = self.progress.hold(&self.metrics.held);
         let lost = attempt.lost();
         tokio::select! {
             () = tokio::time::sleep(pause.mul_f64(0.5 + crate::spread() / 2.0)) => true,
@@ -317,5 +315,20 @@ impl Carrier {
         self.metrics.refused.increment(1);
         warn!(queue = self.queue, why, "refused for good");
         Failure::dead(why)
+    }
+}
+
+/// Releases a message that was not sent. Tries again until its lease is lost; a shutdown gives up
+/// after some time, and then the message comes back when its lease ends.
+async fn give_back(attempt: &Attempt<Raw>) -> std::result::Result<(), Failure> {
+    let (lost, mut pause) = (attempt.lost(), PAUSES.0);
+    loop {
+        let Err(error) = attempt.release().await else { return Ok(()) };
+        if error.is_lease_lost() || lost.is_cancelled() {
+            return Err(Failure::retry("the relay ended, and the lease was lost"));
+        }
+        debug!(id = attempt.lease().id, %error, "not given back yet");
+        let _ = lost.run_until_cancelled(tokio::time::sleep(pause)).await; // the next turn returns
+        pause = (pause * 2).min(PAUSES.1);
     }
 }

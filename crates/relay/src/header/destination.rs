@@ -19,7 +19,7 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
         return refused("it is empty, or has an empty token between its dots");
     }
     if to.contains(['*', '>']) {
-        return refused("* and > are wildcards, for those who subscribe");
+        return refused("* and > are wildcards, which only subscriptions may use");
     }
     if to.contains(|one: char| one.is_control() || one.is_whitespace()) {
         return refused("it has white space or a control character");
@@ -38,7 +38,7 @@ pub(super) fn topic(to: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("the topic {} cannot be used: {why}", shortened(to)));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if to.is_empty() || to.len() > TOPIC {
-        return refused(&format!("it has {} bytes, and 1 to {TOPIC} are possible", to.len()));
+        return refused(&format!("it has {} bytes; expected 1 to {TOPIC}", to.len()));
     }
     if !to.bytes().all(is_plain) || matches!(to, "." | "..") {
         return refused("a topic is made of ASCII letters, digits, dots, _ and -");

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use trunkline::postgres::Statement;
 
-use super::{HOLD, Running, State};
+use super::{HOLD, LAST_WORDS, Running, State};
 use crate::{
     error::{Error, Result},
     sql,
@@ -79,6 +79,6 @@ impl Running {
     pub(super) async fn let_go(&mut self) {
         let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../../sql/let_go.sql"));
         let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
-        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // if this fails, the hold simply expires
+        let _ = timeout(LAST_WORDS, said).await; // if this fails, the hold simply expires
     }
 }

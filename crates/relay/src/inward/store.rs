@@ -34,7 +34,9 @@ impl Running {
             Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
             outcome => outcome?,
         }
-        self.source.committed(&to).await;
+        if matches!(&self.state, State::Holds(Some(at)) if *at == to) {
+            self.source.committed(&to).await;
+        }
         Ok(())
     }
 
@@ -99,7 +101,7 @@ impl Running {
                 "{why}; fix the cause, or skip messages that cannot be stored (--pass-over)"
             )));
         }
-        warn!(relay = self.name, why, "passed over");
+        warn!(relay = self.name, why, "skipped");
         self.commit(from, to, Err(&why)).await
     }
 }

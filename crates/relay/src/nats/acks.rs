@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 
-/// A stream's answer to a publish.
+/// The outcome of a publish.
 #[derive(Debug)]
 pub(super) enum Answer {
     Stored,

@@ -48,6 +48,9 @@ impl NatsSink {
     /// If no server can be reached now, or none accepts the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["ca"])?;
+        if let Some(why) = impossible(&address.path) {
+            return Err(Error::usage(format!("no message can have the subject {:?}: {why}", address.path)));
+        }
         let (client, violations) = connect(address).await?;
         let acks = Acks::start(&client).await.map_err(|cause| Error::broker(address.shown(), cause))?;
         let context = jetstream::new(client.clone());
@@ -163,6 +166,11 @@ fn is_for_good(error: &jetstream::Error) -> bool {
     error.code() == 400 && !of_stream.contains(&error.error_code())
 }
 
+/// Returns the reason why the subjects of a route, whose fields are not filled yet, are invalid.
+fn impossible(route: &str) -> Option<&'static str> {
+    route.split('.').any(str::is_empty).then_some("a part between its dots is empty")
+}
+
 /// Returns the outcome of a message that the client did not send.
 fn unsent(error: &PublishError) -> Outcome {
     match error.kind() {
@@ -176,6 +184,14 @@ fn unsent(error: &PublishError) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn impossible_subjects_are_found_before_a_message_needs_them() {
+        assert!(["a..b", ".a", "a.", "{payload.x}..b"].iter().all(|route| impossible(route).is_some()));
+        assert!(
+            ["a", "a.b", "a.{metadata.x}", "a-{queue}.{+payload.x.y}"].iter().all(|route| impossible(route).is_none())
+        );
+    }
 
     #[test]
     fn lack_of_space_is_no_fault_of_the_message() {

@@ -131,13 +131,15 @@ impl RabbitmqSource {
             _ => {}
         }
         let last = self.end("last", |offset| offset >= at).await?;
-        if last.is_some_and(|last| last >= at) {
+        // A slow broker is no gap.
+        let Some(last) = last else { return Err(self.said("the stream hands nothing over yet")) };
+        if last >= at {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
         // The stream may be the same one without its last messages. Messages that still exist are
         // not read twice.
-        last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
+        Ok(Some(last))
     }
 
     /// Fails because of a gap, or warns if the caller accepts gaps.
@@ -160,7 +162,7 @@ impl RabbitmqSource {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
         let mut found = None;
-        while let Ok(next) = timeout(WAIT, consumer.next()).await {
+        while let Ok(next) = timeout(PATIENCE, consumer.next()).await {
             let delivery = next.ok_or_else(|| self.said("the consumer ended"))?.map_err(|cause| self.said(cause))?;
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
             found = Some(offset);

@@ -48,13 +48,13 @@ impl Running {
     }
 }
 
-async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &Progress)) {
+async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &mut Sent, &Progress)) {
     let mut stand = Stand::of(kind, 16).await;
     let mut sent = Sent::default();
     stand.enqueue(&mut sent, KEYS, EACH).await;
     let relay = Running::of(&stand).await;
     relay.confirmed(200).await;
-    trouble(&mut stand, &relay.progress).await;
+    trouble(&mut stand, &mut sent, &relay.progress).await;
     stand.enqueue(&mut sent, KEYS, 5).await;
     stand.drained().await;
     relay.end().await;
@@ -63,25 +63,27 @@ async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &Progress
     assert_eq!(stats.dead, 0, "an outage makes no dead letters");
 }
 
-/// Waits until the relay notices that the broker is unavailable.
-async fn noticed(progress: &Progress) {
+/// Waits until the relay notices that the broker is unavailable. Enqueues messages, because the
+/// relay may already have carried all earlier ones.
+async fn noticed(stand: &Stand, sent: &mut Sent, progress: &Progress) {
     let before = progress.again();
+    stand.enqueue(sent, KEYS, 1).await;
     until("a batch was refused for now", async || progress.again() > before).await;
 }
 
-async fn broker_killed(stand: &mut Stand, progress: &Progress) {
+async fn broker_killed(stand: &mut Stand, sent: &mut Sent, progress: &Progress) {
     stand.broker.kill();
-    noticed(progress).await;
+    noticed(stand, sent, progress).await;
     stand.broker.start_again();
 }
 
-async fn broker_stopped(stand: &mut Stand, progress: &Progress) {
+async fn broker_stopped(stand: &mut Stand, sent: &mut Sent, progress: &Progress) {
     stand.broker.stop();
-    noticed(progress).await;
+    noticed(stand, sent, progress).await;
     stand.broker.go_on();
 }
 
-async fn network_cut(stand: &mut Stand, _: &Progress) {
+async fn network_cut(stand: &mut Stand, _: &mut Sent, _: &Progress) {
     for _ in 0..3 {
         stand.proxy.cut_answers_after(Some(50));
         let proxy = stand.proxy.clone();
@@ -99,7 +101,7 @@ async fn network_cut(stand: &mut Stand, _: &Progress) {
     stand.proxy.cut_requests_after(None);
 }
 
-async fn postgres_killed(stand: &mut Stand, _: &Progress) {
+async fn postgres_killed(stand: &mut Stand, _: &mut Sent, _: &Progress) {
     stand.cluster.restart(Stop::Immediate).expect("it starts again");
 }
 

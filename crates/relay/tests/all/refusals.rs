@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use trunkline::{Db, Draft, Queue, Settings};
+use trunkline::{Db, Draft, Queue, Settings, postgres::Statement};
 use trunkline_relay::{Envelope, Outcome, Outgoing, Raw, Sink, relay};
 
 /// A sink that refuses a body if the body asks for it.
@@ -37,7 +37,7 @@ impl Sink for Told {
             if body.contains("never") {
                 return Outcome::RefusedForGood("told: too large".to_owned());
             }
-            if body.contains("later") && *tries < 4 {
+            if body.contains("always") || body.contains("later") && *tries < 4 {
                 return Outcome::RefusedForNow("told: full".to_owned());
             }
             stored.bodies.push(message.clone());
@@ -114,8 +114,7 @@ async fn key_waits_for_refused_message_while_other_keys_pass() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_gives_back_refused_messages_without_counting_attempts() {
     let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
-    told.0.lock().expect("not poisoned").tries.insert("later".to_owned(), 0);
-    queue.enqueue(Raw("later".into())).await.expect("enqueued");
+    queue.enqueue(Raw("always later".into())).await.expect("enqueued");
     let stop = CancellationToken::new();
     let relay = relay(queue.clone(), told.clone());
     let progress = relay.progress();
@@ -127,6 +126,39 @@ async fn shutdown_gives_back_refused_messages_without_counting_attempts() {
     running.await.expect("no panic").expect("a clean end");
     let again = queue.lease(1).await.expect("leased");
     assert_eq!(again.iter().map(trunkline::Message::attempts).collect::<Vec<_>>(), [1], "this lease only");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_whose_release_fails_at_the_end_stay_in_the_queue() {
+    let (queue, told) = (queue(&Settings::of::<String>().max_attempts(1)).await, Told::default());
+    queue.enqueue_many(["always 1", "always 2"].map(|body| Raw(body.into()))).await.expect("enqueued");
+    let stop = CancellationToken::new();
+    let relay = relay(queue.clone(), told.clone());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    while progress.held() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let say = async |text: &str| {
+        queue.db().run(&Statement::<(), ()>::of(text.to_owned()), ()).await.expect("the owner may");
+    };
+    let function = "select p.oid::regprocedure::text from pg_proc p where p.proname = 'do_release_q'";
+    let function: Statement<(), (String,)> = Statement::of(function.to_owned());
+    let (release,) = queue.db().run(&function, ()).await.expect("found");
+    say(&format!("alter function {release} rename to do_other_q")).await;
+    stop.cancel();
+    let tried = "select exists (select from pg_stat_activity where datname = current_database()
+                                and query like '%do_release_q%' and pid <> pg_backend_pid())";
+    let tried: Statement<(), (bool,)> = Statement::of(tried.to_owned());
+    let end = tokio::time::Instant::now() + Duration::from_secs(60);
+    while !queue.db().run(&tried, ()).await.expect("activity is visible").0 {
+        assert!(tokio::time::Instant::now() < end, "nothing is released");
+    }
+    assert!(!running.is_finished(), "it tries again");
+    say(&format!("alter function {} rename to do_release_q", release.replace("do_release_q", "do_other_q"))).await;
+    running.await.expect("no panic").expect("a clean end");
+    let again = queue.lease(9).await.expect("leased");
+    assert_eq!(again.iter().map(trunkline::Message::attempts).collect::<Vec<_>>(), [1, 1], "these leases only");
 }
 
 #[tokio::test(flavor = "multi_thread")]

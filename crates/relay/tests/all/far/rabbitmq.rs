@@ -84,7 +84,7 @@ impl Far for Stream {
             let mut consumer = consumer.expect("a consumer");
             let mut read = Vec::new();
             // A stream does not report its end.
-            while let Ok(Some(delivery)) = timeout(Duration::from_secs(2), consumer.next()).await {
+            while let Ok(Some(delivery)) = timeout(Duration::from_secs(10), consumer.next()).await {
                 let delivery = delivery.expect("a message");
                 delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
                 read.push(arrived(&delivery));
