@@ -1,7 +1,7 @@
 -- Finds indexes that are many times larger than their entries. An entry takes about 40 bytes; pages are half full at worst.
 select 'advice', substr(t.relname, strpos(t.relname, '_') + 1),
        format('index %I has %s for %s rows', i.relname, pg_size_pretty(pg_relation_size(i.oid)), s.n_live_tup + s.n_dead_tup), null::timestamptz,
-       'Free space in an index page is reused only for entries that sort into that page. A long snapshot leaves such an index behind.',
+       'Free space in an index page is reused only for entries that sort into that page. An index grows like this while a snapshot is held for a long time.',
        format('reindex index concurrently trunkline.%I;', i.relname)
 from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
 join pg_stat_user_tables s on s.relid = t.oid

@@ -3,7 +3,7 @@
 select 'wrong', r.queue,
        pg_catalog.format('relay %s has reported nothing for %s, and did not shut down cleanly', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
-       'It was killed, or cannot reach the database. Its messages wait until a relay carries them.',
+       'It was killed, or cannot reach the database. Messages wait until a relay carries them.',
        pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if the relay is retired%s; otherwise start it again', r.queue, r.name,
                          case when r.inward then ', because this discards its position' end)
 from trunkline.relay r
@@ -26,8 +26,8 @@ select 'wrong', r.queue,
        pg_catalog.format('relay %s has stopped: %s', pg_catalog.left(r.name, 200), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
        r.failed_at,
        'No message arrives from the broker until the cause is removed and the relay is started again.',
-       pg_catalog.format('select name, position, last_error, failed_at from trunkline.relay where queue = %L and name = %L;', r.queue, r.name)
+       pg_catalog.format('select position, last_error, failed_at from trunkline.relay where queue = %1$L and name = %2$L; -- or delete this row, with its position, if the relay is retired', r.queue, r.name)
 from trunkline.relay r
-where r.inward and r.holder is null and r.held_until = '-infinity' and r.failed_at > r.seen_at - interval '1 second'
+where r.inward and r.holder is null and r.held_until = '-infinity' and r.failed_at >= r.seen_at
   and r.seen_at <= pg_catalog.now() - interval '1 minute'
 order by 2, 3

@@ -15,6 +15,8 @@ from (values
     ('session_replication_role', 'replica', 'wrong', 'origin', 'Triggers do not run, so the tables accept rows that no consumer can read, and unique keys are not freed.')
 ) f (name, setting, severity, better, why)
 join pg_settings s on s.name = f.name and s.setting = f.setting
+    -- A role that only reads is not the role of producers and consumers.
+    and not (s.name = 'default_transaction_read_only' and s.source in ('user', 'database user', 'client', 'session'))
 union all
 select 'advice', null, format('jit_above_cost is %s', s.setting), null, 'PostgreSQL compiles statements that run for less time than their compilation takes.', 'alter system set jit_above_cost = 100000; select pg_reload_conf();'
 from pg_settings s join pg_settings j on j.name = 'jit' and j.setting = 'on'

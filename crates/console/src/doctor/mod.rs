@@ -209,7 +209,7 @@ impl Doctor {
             let queues: Vec<&Description> = page.iter().filter(|queue| !no_index.contains(&queue.name)).collect();
             for queue in plans::suspects(db, queues).await {
                 let plan = async { Ok(plans::examine(db, queue).await?.into_iter().collect()) };
-                findings.extend(answered(plans::NAME, Some(&queue.name), plan).await?);
+                findings.extend(answered(db, plans::NAME, Some(&queue.name), plan).await?);
             }
         }
         // The sort is stable, so the findings of a queue keep the order of the checks.
@@ -235,12 +235,13 @@ impl Doctor {
     }
 
     async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: Text) -> Result<Vec<Finding>> {
-        answered(check, queue, self.rows(db, check, text)).await
+        answered(db, check, queue, self.rows(db, check, text)).await
     }
 }
 
 /// Returns the findings of an answer. A refusal or a timeout of the server becomes a finding.
 async fn answered(
+    db: &Db,
     check: &'static str,
     queue: Option<&str>,
     found: impl Future<Output = Result<Vec<Finding>>>,
@@ -248,8 +249,9 @@ async fn answered(
     match timeout(ANSWER, found).await {
         Ok(Err(error)) if error.sqlstate().is_some_and(|state| state.code() == "42501") => {
             let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
+            let schema = db.schema_name();
             let mend =
-                format!("select trunkline.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema");
+                format!("select {schema}.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema");
             Ok(vec![unchecked(check, queue, &reason(&error), &mend)])
         }
         Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),

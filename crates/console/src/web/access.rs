@@ -226,7 +226,7 @@ pub fn hash(password: &str) -> Result<String, String> {
 /// and lines that begin with `#`.
 ///
 /// # Errors
-/// If a line is invalid. The error names its number and the reason.
+/// If a line is invalid: the error names its number and the reason. If there are no users.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let users: Vec<User> = lines

@@ -110,6 +110,8 @@ pub struct Gathered {
     pub queues: BTreeMap<String, Known>,
     /// The reason why the last sample failed, if it did.
     pub problem: Option<String>,
+    /// True if the last sample found no connection to the database.
+    is_lost: bool,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
     /// The time when this console last shared the last hour with other consoles.
@@ -147,6 +149,11 @@ impl Pulse {
         Self { picture: told, task }
     }
 
+    /// Returns true if the database could not be reached at the last sample.
+    pub fn is_lost(&self) -> bool {
+        self.picture.borrow().is_lost
+    }
+
     /// Returns the reason why the numbers are not updated, or `None` if they are. A panic of the
     /// sampling task is such a reason.
     pub fn problem(&self) -> Option<String> {
@@ -161,16 +168,17 @@ impl Pulse {
 /// numbers stay.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let begun = Instant::now();
-    let listed = db.list_queues().await.map_err(|error| error.to_string());
+    let listed = db.list_queues().await;
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
-    if picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
+    picture.is_lost = listed.as_ref().is_err_and(trunkline::Error::is_closed);
+    if !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
         // If this fails, the statement below fails, too, and its error is reported.
         picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }
     let looked = match listed {
         Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
-        Err(why) => Err(why),
+        Err(error) => Err(error.to_string()),
     };
     picture.problem = match looked {
         Ok((descriptions, samples)) => {

@@ -17,8 +17,8 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The maximum time that a page may take. The server stops each of its queries after ten seconds.
 const PAGE: Duration = Duration::from_secs(30);
-/// The same while the last look at the database failed. The library waits for a lost server, once
-/// for each query of a page.
+/// The maximum time of a page if the last sample of the database failed. The library waits for a
+/// lost server once per query of a page.
 const PAGE_IN_AN_OUTAGE: Duration = Duration::from_secs(3);
 
 /// Makes a page wait for its turn to query the database. Once started, a page runs to its end even
@@ -42,10 +42,12 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
             "the console is generating the maximum number of pages; try again in a moment; nothing was done\n",
         );
     };
-    let limit = match (request.method().is_safe(), site.pulse.problem()) {
-        (false, _) => Duration::MAX,
-        (true, Some(_)) => PAGE_IN_AN_OUTAGE,
-        (true, None) => PAGE,
+    // The metrics have limits of their own, and report an outage.
+    let is_limited = request.method().is_safe() && request.uri().path() != "/metrics";
+    let limit = match site.pulse.is_lost() {
+        _ if !is_limited => Duration::MAX,
+        true => PAGE_IN_AN_OUTAGE,
+        false => PAGE,
     };
     let made = tokio::spawn(async move {
         let response = timeout(limit, next.run(request)).await;

@@ -17,7 +17,7 @@ use trunkline::{Db, Draft, Queue, Settings};
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 use trunkline_embedded::Cluster;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A server for one test, because many findings apply to all databases of a server.
 struct Ward {

@@ -56,7 +56,7 @@ async fn schedules_that_fail_or_are_late_are_found() {
         .await;
     let found = ward.of("schedules").await;
     assert!(
-        found.len() == 1 && found[0].what.contains("late schedules: 1; the most overdue is yearly, by 00:10:0"),
+        found.len() == 1 && found[0].what.contains("late schedules: 1; the most overdue is yearly, by 00:10:"),
         "{found:?}"
     );
     let patient = Doctor::new().patience(Duration::from_secs(3600)).examine(&ward.db).await.expect("examined");

@@ -66,7 +66,7 @@ async fn workers_without_progress_and_queues_that_lost_theirs_are_found() {
     let found = of(30).await;
     assert!(found.len() == 1 && found[0].severity == Severity::Wrong && found[0].since.is_some(), "{found:?}");
     assert!(
-        found[0].what.contains("hangs") && found[0].what.contains("runs 3 handlers, and none has ended for 00:01:0"),
+        found[0].what.contains("hangs") && found[0].what.contains("runs 3 handlers, and none has ended for 00:01:"),
         "{found:?}"
     );
     assert!(found[0].mend.starts_with("kill -TERM 17"), "{found:?}");

@@ -22,7 +22,7 @@ use trunkline_console::web::{Access, Certificate, Role, User, hash};
 use super::Site;
 use crate::browser::{form, get, over, send};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Writes a new certificate for this machine, and its key.
@@ -108,7 +108,7 @@ async fn told(stream: &mut TcpStream) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_sender_is_left() {
-    let site = Site::with(|console| console.patience(SHORT)).await;
+    let site = Site::with(|console| console.patience(Duration::from_secs(3))).await;
     let status = get(site.address, "/schedules").await.status;
     assert_eq!(status, 200);
     for (sent, answer) in [

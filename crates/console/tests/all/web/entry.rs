@@ -210,9 +210,17 @@ async fn role_is_held_to_its_rights_and_pages_say_so() {
     let page = get(site.address, "/queues/other").await;
     assert!(page.body.contains("has no right to: ") && page.body.contains("purge, cancel"), "{}", page.body);
     assert_eq!(get(site.address, "/audit").await.status, 403); // the audit of all queues is for operators of all queues
-    let overview = get(site.address, "/").await;
-    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Needs attention: 1 not visible");
-    assert!(!overview.body.contains("The numbers are not being updated"), "{}", overview.body);
+    let one_is_hidden = async {
+        loop {
+            let overview = get(site.address, "/").await;
+            let verdict = overview.text_after(r#"<h1 id="verdict">"#);
+            let is_old = overview.body.contains("The numbers are not being updated"); // on a busy machine
+            if verdict == "Needs attention: 1 not visible" && !is_old {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(150), one_is_hidden).await.expect("the overview says so");
     assert_eq!(audited(&owner).await, 1);
     site.end().await;
     owner.sql.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("dropped");
