@@ -261,7 +261,7 @@ fn check(url: &str) -> Result<()> {
         _ => "this is not a connection string".to_owned(),
     };
     Err(Error::new(told)
-        .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
+        .hint("--database-url and DATABASE_URL have the form postgres://user@host/database or host=… dbname=…"))
 }
 
 /// Returns true if the first `@` does not end the login: another `@` follows in the host, or the

@@ -53,7 +53,7 @@ pub async fn run(Args { listen, server, delay }: Args) -> Result<()> {
 fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
     let server: Upstream = server.parse()?;
     if let Err(cause) = server.check() {
-        print::note(format!("warning: {cause}; connections are closed until that works"));
+        print::note(format!("warning: {cause}; until the server can be reached, connections are closed"));
     }
     let proxy = DelayProxy::start(listen, server.clone(), delay)
         .map_err(|cause| Error::new(cause.to_string()).hint("choose another port, or 0 for any that is free"))?;
@@ -87,7 +87,7 @@ fn listen(text: &str) -> Result<String, String> {
 fn milliseconds(text: &str) -> Result<Duration, String> {
     let delay = time::in_unit(text, "milliseconds", 1e-3)?;
     if delay > Duration::from_secs(3_600) {
-        return Err("between 0 and 3,600,000 milliseconds (an hour) are possible".to_owned());
+        return Err("expected 0 to 3,600,000 milliseconds (an hour)".to_owned());
     }
     Ok(delay)
 }

@@ -36,7 +36,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let Some(found) = queue.find(args.id).await? else {
         let told = format!("queue {:?} has no message {}", args.queue, args.id);
-        return Err(Error::new(told).hint("one that was acknowledged, taken, cancelled or discarded is gone"));
+        return Err(
+            Error::new(told).hint("a message that was acknowledged, taken, cancelled or discarded no longer exists")
+        );
     };
     let queue = queue.description();
     if args.json {

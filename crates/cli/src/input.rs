@@ -40,7 +40,7 @@ pub async fn files<P: AsRef<Path> + Send + 'static>(paths: Vec<P>) -> Result<Vec
 }
 
 fn only_once() -> Error {
-    Error::usage("standard input is named twice, and can be read once")
+    Error::usage("standard input is named twice, and can be read only once")
 }
 
 fn whole(path: &Path) -> Result<Text> {
@@ -52,7 +52,7 @@ fn whole(path: &Path) -> Result<Text> {
     match bytes.map_err(|cause| Error::new(format!("cannot read {name}: {cause}")))? {
         Some(bytes) => Ok(Text(bytes)),
         None => Err(Error::new(format!("{name} is longer than a message can be"))
-            .hint("a payload has at most 64 MiB; --lines makes a message of each line")),
+            .hint("a payload is at most 64 MiB; --lines makes a message of each line")),
     }
 }
 

@@ -75,7 +75,7 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
         let chunk = reader.chunk(bar).map_err(|cause| match cause.kind() {
             io::ErrorKind::FileTooLarge => {
                 Error::new(format!("line {} of {name} is longer than a message can be", reader.number))
-                    .hint("a payload has at most 64 MiB")
+                    .hint("the maximum size of a payload is 64 MiB")
             }
             _ => Error::new(format!("cannot read {name} after line {}: {cause}", reader.number)),
         });

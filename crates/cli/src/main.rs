@@ -259,10 +259,8 @@ async fn confirm(what: String, yes: bool) -> Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Error::usage(format!(
-            "refusing to {what} without a confirmation, for which there is no terminal here"
-        ))
-        .hint("with --yes it is done without asking"));
+        return Err(Error::usage(format!("refusing to {what} without confirmation: there is no terminal to ask on"))
+            .hint("--yes skips the question"));
     }
     blocking(move || {
         let _ = write!(io::stderr(), "{what}? [y/N] "); // if the question cannot be shown, no answer follows

@@ -14,8 +14,8 @@ pub async fn run(database: &Database) -> Result<()> {
         let found = db.schema_version().await.map_err(|error| Error::from(error).at(&place))?;
         let told = match steps {
             _ if found > SCHEMA_VERSION => format!(
-                "the schema is at version {found}, newer than this program's {SCHEMA_VERSION}, which it supports; nothing was \
-                 changed"
+                "the schema is at version {found}, newer than this program's {SCHEMA_VERSION}, but compatible with it; \
+                 nothing was changed"
             ),
             0 => format!("the schema is at version {SCHEMA_VERSION} already"),
             _ => format!("the schema is at version {SCHEMA_VERSION} now"),

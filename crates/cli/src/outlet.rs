@@ -81,7 +81,8 @@ impl Outlet {
         let out = io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Error::output(&cause))?;
         let out = Arc::new(File::from(out));
         if was_closed(&out) {
-            let why = "standard output is closed, or is /dev/null opened for reading, too: no message was dequeued";
+            let why =
+                "standard output is closed, or is /dev/null opened for reading and writing: no message was dequeued";
             return Err(Error::new(why).hint("to discard messages, open it for writing alone, as >/dev/null does"));
         }
         let is_pipe = out.metadata().is_ok_and(|found| found.file_type().is_fifo());

@@ -6,7 +6,7 @@ const WORDS: [(&str, &str); 21] = [
     ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
     ("create one with Settings::priorities", "create one with `trunkline queue create NAME --priorities 3`"),
     (
-        "create one with Settings::partitions, or set none",
+        "create one with Settings::partitions, or leave the key out",
         "create one with `trunkline queue create NAME --partitions 64`, or leave out --key",
     ),
     ("create one with Settings::uniqueness", "create one with `trunkline queue create NAME --uniqueness`"),

@@ -1,6 +1,6 @@
 //! `trunkline relay`
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use crate::{number, time};
 
@@ -49,14 +49,14 @@ pub struct Args {
     envelope: String,
     /// The maximum number of messages in hand, including those that the broker has refused for now;
     /// 8,192 if not set
-    #[arg(long, value_name = "N", value_parser = number::count::<usize>, conflicts_with = "from")]
-    in_hand: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = number::more_than_zero, conflicts_with = "from")]
+    in_hand: Option<NonZeroUsize>,
     /// A lease time instead of the queue's own: it determines how soon messages come back after a
     /// crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero, conflicts_with = "from")]
     lease: Option<Duration>,
-    /// The name under which the broker's position is stored; of several relays with the same name,
-    /// one works
+    /// The name under which the broker's position is stored; if several relays have the same name,
+    /// only one of them works at a time
     #[arg(long, requires = "from", conflicts_with = "queue")]
     name: Option<String>,
     /// Skip messages that the queue cannot store, with a warning, instead of stopping there
@@ -187,7 +187,7 @@ mod with_brokers {
         let (sink, route) = trunkline_relay::sink(&args.to).await.map_err(told)?;
         let mut relay = Relay::new(queue, sink).route(route).envelope(envelope);
         if let Some(hands) = args.in_hand {
-            relay = relay.in_hand(hands);
+            relay = relay.in_hand(hands.get());
         }
         if let Some(lease) = args.lease {
             relay = relay.lease(lease);
@@ -247,9 +247,8 @@ mod with_brokers {
         match error.database() {
             Some(cause) => Error::Database(cause.clone()),
             None if error.is_gap() || error.is_stopped() => Error::new(error.to_string()),
-            None => {
-                Error::new(error.to_string()).hint("its first connection has to succeed; an outage later is waited for")
-            }
+            None => Error::new(error.to_string())
+                .hint("a relay starts once the broker accepts it; a running relay waits for its broker"),
         }
     }
 }

@@ -108,7 +108,7 @@ async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
 fn word(state: &shards::State, left: &Result<shards::Left, String>) -> &'static str {
     match left {
         _ if state.down.is_some() => "down",
-        Err(_) => "down",
+        Err(_) => "unknown", // the JSON line has the reason
         Ok(left) if state.drains && left.is_drained() => "drained",
         Ok(_) if state.drains => "drains",
         Ok(_) => "open",

@@ -132,7 +132,8 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
         let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
         print::note(format!("warning: {} is not counted: {why}", shard.server));
     }
-    if names.is_empty() {
+    let is_all = names.is_empty();
+    if is_all {
         let mut all = BTreeSet::new();
         for id in shards.list().iter().filter_map(|shard| shard.id) {
             if let Some(db) = shards.db(id) {
@@ -142,8 +143,18 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
         names.extend(all);
     }
     let mut found = Vec::new();
+    let mut lacking = None;
     for name in names {
         let stats = shards.queue::<Unread>(&name).await?.stats().await;
+        // A sum of nothing would look like an empty queue.
+        if let Some(error) = uncounted(&stats.parts) {
+            if !(is_all && lacks_right(error)) {
+                return Err(error.clone().into());
+            }
+            print::note(format!("warning: {name} is not counted: {error}"));
+            lacking = Some(error.clone());
+            continue;
+        }
         found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats.sum });
         for shards::Sharded { shard, of } in stats.parts {
             match of {
@@ -152,7 +163,16 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
             }
         }
     }
-    Ok(found)
+    match lacking {
+        Some(error) if found.is_empty() => Err(error.into()),
+        _ => Ok(found),
+    }
+}
+
+/// Returns an error if no part was counted.
+fn uncounted(parts: &[shards::Sharded<trunkline::Result<Stats>>]) -> Option<&trunkline::Error> {
+    let errors = parts.iter().map(|part| part.of.as_ref().err());
+    errors.collect::<Option<Vec<_>>>()?.into_iter().next()
 }
 
 fn object(QueueCounts { queue, shard, stats }: &QueueCounts) -> serde_json::Value {

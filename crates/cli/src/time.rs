@@ -88,7 +88,7 @@ pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String>
     }
     // This check also refuses NaN.
     if !(0.0..=LONGEST.as_secs_f64()).contains(&total) {
-        return Err("between 0 and 36500 days are possible".to_owned());
+        return Err("expected 0 to 36500 days".to_owned());
     }
     Ok(Duration::from_secs_f64(total))
 }

@@ -84,7 +84,7 @@ enum Mode {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     if args.archive && args.mode == Mode::AtMostOnce {
-        return Err(Error::usage("--archive keeps what is acknowledged, and at most once nothing is")
+        return Err(Error::usage("--archive keeps acknowledged messages, and --mode at-most-once acknowledges none")
             .hint("leave out --archive or --mode at-most-once"));
     }
     let queue = database.queue(&args.queue).await?;

@@ -65,14 +65,12 @@ impl BadLines {
     pub fn met(&mut self, number: u64, line: &Text, why: &str) -> Result<()> {
         let why = format!("line {}: {why}", thousands(number));
         if self.fate == Fate::Fail {
-            return Err(
-                Error::new(why).hint("--bad-lines skip passes over such lines, --bad-lines FILE sets them aside")
-            );
+            return Err(Error::new(why).hint("--bad-lines skip skips such lines, --bad-lines FILE saves them"));
         }
         if let (Some(file), Fate::Aside(path)) = (&mut self.aside, &self.fate) {
             let written = file.write_all(&[line.0.as_slice(), b"\n"].concat());
             written.map_err(|cause| {
-                Error::new(format!("{why}; and it cannot be written to {}: {cause}", path.display()))
+                Error::new(format!("{why}; and the line cannot be written to {}: {cause}", path.display()))
             })?;
         }
         self.count += 1;
@@ -103,7 +101,9 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
         // The program would read each bad line again, endlessly.
-        return Err(Error::usage("bad lines cannot be written to the file that is read").hint("name another file"));
+        return Err(
+            Error::usage("bad lines cannot be written to the file that they are read from").hint("name another file")
+        );
     }
     Ok(file)
 }

@@ -131,7 +131,7 @@ struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 impl<'a> Fields<'a> {
     fn of(Text(line): &'a Text) -> Result<Self, String> {
         let fields: BTreeMap<String, &RawValue> =
-            serde_json::from_slice(line).map_err(|cause| format!("it is no JSON object: {}", told(&cause)))?;
+            serde_json::from_slice(line).map_err(|cause| format!("it is not a JSON object: {}", told(&cause)))?;
         match fields.keys().map(String::as_str).find(|name| !KNOWN.contains(name) && !PASSED_OVER.contains(name)) {
             Some(other) => Err(format!("the field {other:?} is unknown; a message is made of {}", KNOWN.join(", "))),
             None => Ok(Self(fields)),
@@ -152,10 +152,10 @@ impl<'a> Fields<'a> {
             (Some(value), None) => value,
             (None, Some(digits)) => {
                 let digits = text(digits).and_then(|digits| bytes(&digits));
-                return digits.map(Text).ok_or_else(|| "payload_hex has to be pairs of hexadecimal digits".to_owned());
+                return digits.map(Text).ok_or_else(|| "payload_hex must be pairs of hexadecimal digits".to_owned());
             }
             (None, None) => return Err("it has no payload: expected {\"payload\": …}".to_owned()),
-            (Some(_), Some(_)) => return Err("it has payload and payload_hex, of which only one can be".to_owned()),
+            (Some(_), Some(_)) => return Err("it has both payload and payload_hex: use one".to_owned()),
         };
         let json = value.get();
         let found = match json.as_bytes().first() {
@@ -204,9 +204,7 @@ impl<'a> Fields<'a> {
                 let time = time::instant(&text(value).unwrap_or_default());
                 time.map(|time| Some(Due::At(time))).map_err(|why| wrong(name, why))
             }
-            [(one, _), (other, _), ..] => {
-                Err(format!("it has {one} and {other}, of which only one can say when it is due"))
-            }
+            [(one, _), (other, _), ..] => Err(format!("it has both {one} and {other}: use one")),
         }
     }
 
@@ -214,7 +212,7 @@ impl<'a> Fields<'a> {
     fn texts(&self, field: &str) -> Result<Metadata, String> {
         let Some(value) = self.some(field) else { return Ok(Metadata::new()) };
         serde_json::from_str(value.get())
-            .map_err(|_| format!("{field} has to be an object of names and texts, as {{\"tenant\": \"acme\"}}"))
+            .map_err(|_| format!("{field} must be an object of names and texts, as {{\"tenant\": \"acme\"}}"))
     }
 }
 
@@ -307,22 +305,22 @@ mod tests {
     #[test]
     fn a_line_that_is_no_message_says_why() {
         for (line, why) in [
-            ("", "no JSON object: EOF"),
-            ("payload", "no JSON object: expected value at byte 1"),
-            ("[]", "no JSON object: invalid type: sequence"),
-            (r#"{"payload": "x"} {}"#, "no JSON object: trailing characters at byte 18"),
+            ("", "not a JSON object: EOF"),
+            ("payload", "not a JSON object: expected value at byte 1"),
+            ("[]", "not a JSON object: invalid type: sequence"),
+            (r#"{"payload": "x"} {}"#, "not a JSON object: trailing characters at byte 18"),
             ("{}", "no payload"),
             (r#"{"payload_hex": "0"}"#, "pairs of hexadecimal digits"),
             (r#"{"payload_hex": "+f"}"#, "pairs of hexadecimal digits"),
-            (r#"{"payload": "x", "payload_hex": "00"}"#, "payload and payload_hex"),
+            (r#"{"payload": "x", "payload_hex": "00"}"#, "it has both payload and payload_hex"),
             (r#"{"payload": "x", "dely": 1}"#, "the field \"dely\" is unknown; a message is made of payload"),
-            (r#"{"payload": "x", "delay": 1, "due_at": "2030-01-01T08:00:00Z"}"#, "it has delay and due_at"),
-            (r#"{"payload": "x", "delay": -1}"#, "delay: between 0 and 36500 days"),
+            (r#"{"payload": "x", "delay": 1, "due_at": "2030-01-01T08:00:00Z"}"#, "it has both delay and due_at"),
+            (r#"{"payload": "x", "delay": -1}"#, "delay: expected 0 to 36500 days"),
             (r#"{"payload": "x", "delay": []}"#, "delay: expected a time"),
             (r#"{"payload": "x", "at": 7}"#, "at: expected a point in time"),
             (r#"{"payload": "x", "at": "tomorrow"}"#, "at: expected a point in time"),
-            (r#"{"payload": "x", "metadata": ["a"]}"#, "metadata has to be an object"),
-            (r#"{"payload": "x", "columns": 7}"#, "columns has to be an object"),
+            (r#"{"payload": "x", "metadata": ["a"]}"#, "metadata must be an object"),
+            (r#"{"payload": "x", "columns": 7}"#, "columns must be an object"),
             (r#"{"payload": {"a": 1}}"#, "its payload is an object, and the queue's are of type text"),
             (r#"{"payload": null}"#, "its payload is null"),
             (r#"{"payload": "\ud800"}"#, "half a surrogate pair"),

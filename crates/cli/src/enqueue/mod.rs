@@ -45,8 +45,9 @@ trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...
 )]
 #[command(after_help = "\
 The PAYLOAD `-` stands for all of standard input as one message, including a line break at its end. To
-enqueue a message that is a hyphen, use `printf - | trunkline enqueue QUEUE -`. No other argument
-means a file, whatever it begins with. A message has at most 64 MiB; longer ones are refused.
+enqueue a message that is a hyphen, use `printf - | trunkline enqueue QUEUE -`. Every other PAYLOAD is
+the message itself, never the name of a file, whatever it begins with. A message has at most 64 MiB;
+longer ones are refused.
 
 A line of --json-lines is an object with these fields:
   payload      the message. For queues of json and jsonb any JSON; for other types a string that
@@ -279,8 +280,8 @@ impl LineLoad<'_> {
                     let told =
                         format!("lines {} to {}: {}", thousands(first), thousands(last), Error::from(error).told().0);
                     return Err(Error::new(told).hint(match unknown {
-                        true => "it is not known whether these are enqueued",
-                        false => "none of these is enqueued",
+                        true => "it is not known whether these lines were enqueued",
+                        false => "none of these lines was enqueued",
                     }));
                 }
             }
@@ -290,7 +291,7 @@ impl LineLoad<'_> {
 
     /// Adds the fate of the preceding lines to an error.
     fn ended_by(&self, error: &Error) -> Error {
-        let before = format!("the {} lines before are enqueued", thousands(self.enqueued));
+        let before = format!("the {} preceding lines were enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();
         Error::new(text).hint(hint.map_or_else(|| before.clone(), |hint| format!("{before}; {hint}")))
     }

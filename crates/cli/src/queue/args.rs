@@ -89,8 +89,8 @@ pub struct Alter {
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub per_key: Option<u32>,
     /// More partitions, in a queue with keys: a multiple of the current number, up to 256. The
-    /// queue stands still while its waiting messages are put in order: some 20 seconds for each
-    /// million messages
+    /// queue is blocked while its waiting messages are sorted: about 20 seconds per million
+    /// messages
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub partitions: Option<u32>,
     /// Print one line of JSON

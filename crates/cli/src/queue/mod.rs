@@ -87,7 +87,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             if !is_named && !database.quiet {
                 print::note(
-                    "its payloads are bytea, any bytes; --type text and --type jsonb make others, which psql shows as text",
+                    "its payloads are bytea, which holds any bytes; for payloads that psql shows as text, use --type text \
+                     or --type jsonb",
                 );
             }
             Ok(())

@@ -94,7 +94,7 @@ impl Page {
                 "priorities",
                 match queue.priorities {
                     0 | 1 => "none".to_owned(),
-                    number => format!("{number}, a step of which is worth {} of age", time::age(queue.aging)),
+                    number => format!("{number}; each level counts as {} of waiting", time::age(queue.aging)),
                 },
             ),
             ("uniqueness", if queue.uniqueness { "yes" } else { "no" }.to_owned()),
@@ -179,7 +179,7 @@ fn schedule(one: &Scheduled) -> String {
         _ if one.is_paused => "paused".to_owned(),
         (Some(problem), _) => problem.clone(),
         (None, Some(next)) => format!("next {}", time::rfc3339(next)),
-        (None, None) => "not seen by a process that makes ticks yet".to_owned(),
+        (None, None) => "not yet read by a process that makes ticks".to_owned(),
     };
     format!("{} ({} in {}: {state})", one.name, one.expression, one.zone)
 }

@@ -83,8 +83,8 @@ impl Absent {
     pub fn outcome(&self) -> Result<()> {
         let Some(why) = self.why.get() else { return Ok(()) };
         Err(Error::new(format!("the command cannot be run: {why}")).hint(
-            "the messages were given back, and no attempt was counted. 126 and 127 are what sh exits with for a command that cannot be \
-             executed or is not found; a script of yours that fails should exit with another code",
+            "the messages were given back, and no attempt was counted. sh exits with 126 or 127 if a command cannot be executed \
+             or is not found; let your own script fail with another code",
         ))
     }
 }
@@ -129,14 +129,18 @@ pub fn runs_nothing(exec: &str, variable: impl Fn(&str) -> Option<String>) -> bo
             Some(inside) => inside.strip_suffix(":-").or(inside.strip_suffix('-')).unwrap_or(inside),
             None => name,
         };
-        is_name(name) && variable(name).is_none_or(|value| value.trim().is_empty())
+        // The line itself, or the program for each message, may set the variable.
+        let may_be_set = name.starts_with("TRUNKLINE_") || exec.contains(&format!("{name}="));
+        is_name(name) && !may_be_set && variable(name).is_none_or(|value| value.trim().is_empty())
     };
     exec.lines().all(|line| {
         let mut words = line.split_whitespace();
+        let mut is_quoted = false;
         while let Some(word) = words.next() {
-            if word.starts_with('#') {
+            if word.starts_with('#') && !is_quoted {
                 return true;
             }
+            is_quoted |= word.contains(['\'', '"']);
             let redirects = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(['<', '>']);
             let is_assignment = word
                 .split_once('=')
@@ -200,6 +204,9 @@ mod tests {
         }
         for command in [
             "cat",
+            "HANDLER=./handler\n$HANDLER",
+            "$TRUNKLINE_QUEUE",
+            "PREFIX=\"a # b\" ./handler",
             "$SET",
             "${SET:-}",
             "${HANDLER:-cat}",

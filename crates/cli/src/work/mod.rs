@@ -110,8 +110,10 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     if absent::runs_nothing(&args.exec, |name| std::env::var(name).ok()) {
-        return Err(Error::usage("--exec has no command, and so every message would be done without being worked on")
-            .hint("a variable in it may not be set; `true` is a command that does nothing"));
+        return Err(Error::usage(
+            "--exec contains no command, so every message would be acknowledged without any work",
+        )
+        .hint("a variable in it may not be set; `true` is a command that does nothing"));
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
     let queue = database.queue(&args.queue).await?;

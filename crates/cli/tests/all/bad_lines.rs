@@ -51,7 +51,10 @@ fn bad_line_is_named_and_all_before_it_are_enqueued() {
         let error = error(&output);
         assert_eq!(output.status.code(), Some(1), "{payload}: {error}");
         assert!(error.contains("error: line 10,234: ") && error.contains(why), "{payload}: {error}");
-        assert!(error.contains("hint: the 10,233 lines before are enqueued; --bad-lines skip"), "{payload}: {error}");
+        assert!(
+            error.contains("hint: the 10,233 preceding lines were enqueued; --bad-lines skip"),
+            "{payload}: {error}"
+        );
         assert_eq!(messages(&trunkline), 10_233, "{payload}");
     }
 }
@@ -124,12 +127,12 @@ fn unusable_place_for_bad_lines_is_refused_before_enqueuing() {
     fs::write(&input, "1\nx\n").expect("it can be written");
     let path = input.to_str().expect("its name is text");
     let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", path]);
-    assert!(code == 2 && error.contains("the file that is read") && error.contains("hint: "), "{error}");
+    assert!(code == 2 && error.contains("the file that they are read from") && error.contains("hint: "), "{error}");
     let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", "/no/such/folder/bad"]);
     assert!(code == 1 && error.contains("cannot write bad lines to /no/such/folder/bad"), "{error}");
     assert_eq!(trunkline.fails(&["enqueue", "q", "1", "--bad-lines", "skip"]).0, 2, "arguments are no lines");
     assert_eq!(messages(&trunkline), 0);
     let (code, error) = trunkline.fails(&["enqueue", "q", "--lines", path, "--bad-lines", "/dev/full"]);
     assert!(code == 1 && error.contains("line 2: ") && error.contains("No space left"), "{error}");
-    assert!(error.contains("the 1 lines before are enqueued"), "{error}");
+    assert!(error.contains("the 1 preceding lines were enqueued"), "{error}");
 }

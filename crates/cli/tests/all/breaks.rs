@@ -39,7 +39,7 @@ impl Follower {
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(30)).expect("a line comes")
+        self.lines.recv_timeout(Duration::from_secs(120)).expect("a line comes")
     }
 
     /// Stops the follower gracefully. Returns its standard error, and the lines that it has printed
@@ -175,11 +175,12 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         // follower would wait for a long time.
         let last = "select query from pg_stat_activity where datname = current_database() \
                     and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
-        eventually("it asks for more", || !rows(&near.url, last)[0].contains("do_ack_q"));
+        let is_past = |query: &String| !query.contains("do_ack_q");
+        eventually("it asks for more", || rows(&near.url, last).first().is_some_and(is_past));
         proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
         let began = Instant::now();
         follower.end();
-        assert!(began.elapsed() < Duration::from_secs(10), "{mode}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(25), "{mode}: {:?}", began.elapsed());
     }
 }
 

@@ -43,7 +43,7 @@ fn deletion_of_everything_needs_confirmation() {
         &["teardown"],
     ] {
         let (code, error) = trunkline.fails(args);
-        assert!(code == 2 && error.contains("hint: with --yes"), "{args:?}: {error}");
+        assert!(code == 2 && error.contains("hint: --yes"), "{args:?}: {error}");
     }
     let stats = trunkline.json(&["stats", "--json"]).remove(0);
     assert_eq!((&stats["dead"], &stats["messages"], &stats["archived"]), (&4.into(), &1.into(), &1.into()));

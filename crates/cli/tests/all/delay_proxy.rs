@@ -51,7 +51,7 @@ fn what_it_cannot_do_it_says_at_once() {
     for (args, code, told) in [
         (["nowhere", "localhost:5432", "1"], 2, "a port (15432)"),
         (["0", "localhost:5432", "soon"], 2, "a number of milliseconds"),
-        (["0", "localhost:5432", "-1"], 2, "between 0 and"),
+        (["0", "localhost:5432", "-1"], 2, "expected 0 to"),
         (["0", "localhost", "1"], 1, "a server is HOST:PORT"),
         (["0", "no such host:5432", "1"], 1, "cannot find the host"),
         ([&port, &format!("127.0.0.1:{port}"), "1"], 1, "choose another port"),

@@ -36,7 +36,7 @@ fn a_page_has_keys_priorities_and_limits() {
     assert_eq!((of(&keyed, "priorities"), of(&keyed, "uniqueness"), of(&keyed, "type")), ("none", "no", "text"));
     assert_eq!(
         (of(&ranked, "priorities"), of(&ranked, "uniqueness")),
-        ("3, a step of which is worth 5.0 min of age", "yes")
+        ("3; each level counts as 5.0 min of waiting", "yes")
     );
     assert_eq!((of(&ranked, "keys"), of(&ranked, "limits"), of(&ranked, "state")), ("none", "none", "open"));
 }

@@ -178,7 +178,7 @@ fn line_without_a_command_handles_no_message() {
     trunkline.ok(&["enqueue", "q", "kept"]);
     for line in ["$NO_SUCH_HANDLER", "${NO_SUCH_HANDLER:-}", "# a comment", "A=1", ">/dev/null"] {
         let (code, error) = trunkline.fails(&["work", "q", "--drain", "--exec", line]);
-        assert!(code == 2 && error.contains("--exec has no command"), "{line}: {error}");
+        assert!(code == 2 && error.contains("--exec contains no command"), "{line}: {error}");
     }
     assert_eq!(trunkline.json(&["stats", "--json"])[0]["due"], 1);
 }

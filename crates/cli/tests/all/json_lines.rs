@@ -113,14 +113,14 @@ fn line_overrides_delay_time_and_metadata_of_arguments() {
 /// Returns lines that are not messages of a queue of jsonb, with the reasons.
 fn bad() -> Vec<(String, &'static str)> {
     let bad = [
-        ("{\"payload\": 1", "it is no JSON object: EOF"),
-        ("1", "it is no JSON object"),
-        ("", "it is no JSON object"),
+        ("{\"payload\": 1", "it is not a JSON object: EOF"),
+        ("1", "it is not a JSON object"),
+        ("", "it is not a JSON object"),
         ("{\"payload\": 1, \"dely\": 1}", "the field \"dely\" is unknown"),
         ("{\"delay\": 1}", "it has no payload"),
-        ("{\"payload\": 1, \"delay\": 1, \"at\": \"2090-01-01T08:00:00Z\"}", "it has delay and at"),
+        ("{\"payload\": 1, \"delay\": 1, \"at\": \"2090-01-01T08:00:00Z\"}", "it has both delay and at"),
         ("{\"payload\": 1, \"delay\": \"soon\"}", "delay: expected a time"),
-        ("{\"payload\": 1, \"metadata\": 1}", "metadata has to be an object"),
+        ("{\"payload\": 1, \"metadata\": 1}", "metadata must be an object"),
         ("{\"payload\": \"\\ud800\"}", "json"), // the server detects this error
     ];
     let too_large = format!("{{\"payload\": 1, \"metadata\": {{\"a\": \"{}\"}}}}", "x".repeat(17_000));
@@ -137,7 +137,7 @@ fn bad_line_is_named_with_reason_after_enqueuing_earlier_ones() {
         let error = error(&output);
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains("error: line 1,501: ") && error.contains(why), "{why}: {error}");
-        assert!(error.contains("hint: the 1,500 lines before are enqueued; --bad-lines skip"), "{error}");
+        assert!(error.contains("hint: the 1,500 preceding lines were enqueued; --bad-lines skip"), "{error}");
         assert_eq!(all(&trunkline, "q", "m.payload"), vec!["1"; 1_500], "{why}");
     }
 }

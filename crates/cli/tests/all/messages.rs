@@ -137,7 +137,7 @@ fn purge_asks_and_the_archive_can_be_read_and_pruned() {
     let (code, error) = trunkline.fails(&["dequeue", "q", "--archive", "--mode", "at-most-once"]);
     assert!(code == 2 && error.ends_with("hint: leave out --archive or --mode at-most-once\n"), "{error}");
     let (code, error) = trunkline.fails(&["purge", "q"]);
-    assert!(code == 2 && error.contains("hint: with --yes"), "{error}");
+    assert!(code == 2 && error.contains("hint: --yes"), "{error}");
     assert_eq!(trunkline.lines(&["purge", "q", "--yes"]), ["2"]);
     let archived = trunkline.json(&["archive", "q", "--json"]);
     assert!(archived.len() == 1 && archived[0]["payload"] == "kept" && archived[0]["attempt"] == 1);

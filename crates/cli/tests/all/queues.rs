@@ -123,13 +123,13 @@ fn settings_out_of_bounds_are_errors() {
         assert!(code == 1 && error.contains("error: "), "{args:?}: {error}");
     }
     for (args, told) in [
-        (["--lease", "-1"], "invalid value '-1' for '--lease <TIME>': between 0 and 36500 days"),
+        (["--lease", "-1"], "invalid value '-1' for '--lease <TIME>': expected 0 to 36500 days"),
         (["--lease", "-1h"], "invalid value '-1h' for '--lease <TIME>': expected a time"),
         (["--max-batch", "-1"], "invalid value '-1' for '--max-batch <N>': expected a whole number"),
         (["--lease", "--json"], "'--json' for '--lease <TIME>'"),
         (["--lease", "0"], "invalid value '0' for '--lease <TIME>': it must be more than zero"),
         (["--lease", "0ms"], "invalid value '0ms' for '--lease <TIME>': it must be more than zero"),
-        (["--lease", "36501d"], "between 0 and 36500 days"),
+        (["--lease", "36501d"], "expected 0 to 36500 days"),
         (["--lease", "soon"], "250ms, 90s, 5m, 1h30m, 7d"),
         (["--max-attempts", "0"], "1..=2147483647"),
         (["--max-attempts", "3000000000"], "1..=2147483647"),
@@ -226,7 +226,8 @@ fn sixty_queues_are_counted_with_few_transactions() {
         });
         rows(&trunkline.url, transactions)[0].parse::<i64>().expect("a number")
     };
-    // Autovacuum may work in the database meanwhile, so the least of some counts is the program's.
+    // Autovacuum may work in the database in the meantime, so the least of some counts is the
+    // program's.
     let counts = (0..5).map(|_| {
         let (before, stats, asked) = (number(), trunkline.json(&["stats", "--json"]), polls.get());
         (number() - before - 2 * (polls.get() - asked), stats) // a session begins with a transaction

@@ -51,7 +51,10 @@ fn commands_signalled_with_program_are_given_back_without_counted_attempts() {
         let place = Place::new(3, &["--max-attempts", "1"]);
         let child = place.work(exec, &["--concurrency", "2"]);
         eventually("two run", || place.lines("groups").len() == 2);
-        place.lines("groups").iter().for_each(|id| signal_group(id, name)); // signals the commands first
+        // Signals the commands first, with one process: the program must hear within half a second.
+        let groups = place.lines("groups").into_iter().map(|id| format!("-{id}"));
+        let sent = Command::new("kill").args(["-s", name, "--"]).args(groups).status();
+        assert!(sent.expect("kill runs").success());
         signal(&child, name);
         assert_eq!(
             ended(child).trim_end_matches(", 1 given back"),
