@@ -165,10 +165,10 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
         .await;
         // A transaction that asks after the announcement notifies.
         sql.batch_execute("select trunkline.enqueue('q', 100::bigint)").await.expect("enqueued");
-        let first = tokio::time::timeout(Duration::from_secs(10), received.recv()).await.expect("in time");
+        let first = tokio::time::timeout(Duration::from_secs(20), received.recv()).await.expect("in time");
         assert_eq!(first, Some(100));
         old.batch_execute(if end == "commit" { end } else { "commit prepared 'old'" }).await.expect("committed");
-        let second = tokio::time::timeout(Duration::from_secs(10), received.recv()).await;
+        let second = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
         assert_eq!(second.expect("long before the safety poll"), Some(nr as i64), "{end}");
         drop(received);
         // The consumer ends with its next message, and its announcement ends with it.

@@ -19,7 +19,7 @@ use trunkline::{Message, Settings, Wait};
 use crate::{
     contract::{GUARANTEES, Guarantee, WAITS, next},
     fixture::Ids,
-    fixture::{Place, SOON, connect, place},
+    fixture::{Place, SOON, connect, grows_to, place},
 };
 
 const CONSUMERS: usize = 35;
@@ -140,8 +140,7 @@ async fn many_consumers_split_one_batch_among_them() {
                 }
             });
         }
-        crate::fixture::eventually("everything is consumed", || async { got.lock().expect("no panic").len() == 1024 })
-            .await;
+        grows_to("everything is consumed", 1024, || got.lock().expect("no panic").len()).await;
         tasks.shutdown().await;
         assert_eq!(count.load(Ordering::Relaxed), 1024, "{guarantee:?}: nothing twice");
         assert_eq!(*got.lock().expect("no panic"), ids.into_iter().zip(0..).collect(), "{guarantee:?}");
@@ -178,10 +177,11 @@ async fn asks_seldom(guarantee: Guarantee) {
     // Within ten pauses, the length of a pause grows to a quarter of a second. From then on there
     // are four pauses per second, with two or three transactions each. The listener also checks
     // whether the transaction, which is older than its announcement, has ended: first after 100 ms,
-    // then every second.
+    // then every second. The counter also contains the transactions of autovacuum, and earlier ones
+    // that their sessions report late. A flood has thousands.
     let seconds = ended.duration_since(began).expect("later").as_secs_f64();
     println!("{guarantee:?}: {} transactions in {seconds} s", after - before);
-    let most = 70.0 + 13.0 * seconds;
+    let most = 300.0 + 40.0 * seconds;
     assert!(((after - before) as f64) < most, "{guarantee:?}: {} transactions in {seconds} s", after - before);
     transaction.rollback().await.expect("rolled back");
     let messages = timeout(SOON, waiter).await.expect("it is due again").expect("no panic");

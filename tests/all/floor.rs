@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
+use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser, within};
 
 /// The payload of background traffic. All relevant messages have non-negative payloads.
 const TRAFFIC: i64 = -1;
@@ -270,8 +270,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     let without = least_cost(&sql, "'-infinity'").await;
     assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
     // The floors catch up within a few probes, or later if another test keeps a transaction open.
-    let began = Instant::now();
-    eventually("a dequeue costs what it cost", || async {
+    within(Duration::from_secs(120), "a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
         least_cost(&sql, "trunkline.floor('q')").await <= fresh + FEW_PAGES
     })
@@ -281,7 +280,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     // preceding calls, about one page per hundred rows. So the limit is a share of the cost of all
     // dead rows.
     let bar = fresh_library + without as f64 / 20.0;
-    let mut costs = Vec::new();
+    let (began, mut costs) = (Instant::now(), Vec::new());
     while !costs.last().is_some_and(|cost| *cost <= bar) {
         assert!(began.elapsed() < Duration::from_secs(120), "the library's: {fresh_library} fresh, then {costs:?}");
         costs.push(library_cost(&db, &queue, &url, &sql).await);

@@ -12,7 +12,7 @@ use std::{
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 use trunkline::{Db, Dequeue, Draft, Limits, Queue, Settings, Wait};
 
-use crate::fixture::{Place, SOON, enqueued, eventually, place};
+use crate::fixture::{Place, SOON, enqueued, grows_to, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -86,8 +86,9 @@ async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
             }
         });
     }
-    eventually("all are worked on", async || done.load(Ordering::Relaxed) == messages).await;
+    grows_to("all are worked on", messages, || done.load(Ordering::Relaxed)).await;
     consumers.abort_all();
+    assert_eq!(done.load(Ordering::Relaxed), messages, "none twice");
     most.load(Ordering::Relaxed)
 }
 
@@ -178,27 +179,31 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
             let queue = db.queue::<i64>("q").await.expect("opened");
             let mut consumer = queue.consumer(Wait::default());
             let (mut times, mut asks) = (Vec::new(), [1, 7, 100].into_iter().cycle().skip(nr));
-            while let Ok(taken) =
-                consumer.take(Dequeue::up_to(asks.next().unwrap_or(1)).within(Duration::from_secs(2))).await
-            {
+            loop {
+                let called = began.elapsed();
+                let request = Dequeue::up_to(asks.next().unwrap_or(1)).within(Duration::from_secs(2));
+                let Ok(taken) = consumer.take(request).await else { break };
                 if taken.is_empty() && queue.stats().await.expect("counted").messages == 0 {
                     break;
                 }
-                times.extend(vec![began.elapsed(); taken.len()]);
+                times.extend(vec![(called, began.elapsed()); taken.len()]);
             }
             times
         });
     }
-    let mut times: Vec<Duration> = timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
-    times.sort_unstable();
+    let times: Vec<(Duration, Duration)> =
+        timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     assert_eq!(times.len(), 500);
-    // The message was dequeued shortly before this consumer received it: at most a commit and one
-    // network delay earlier.
-    for (nr, from) in times.iter().enumerate() {
-        let within = times[nr..].iter().take_while(|time| **time <= *from + Duration::from_secs(1)).count();
+    // A message was dequeued between the beginning and the end of its call. On a busy machine, that
+    // may be long before the end.
+    for (from, _) in &times {
+        let until = *from + Duration::from_secs(1);
+        let within = times.iter().filter(|(called, received)| called >= from && *received <= until).count();
         assert!(within as f64 <= (RATE + f64::from(BURST)) * 1.25, "{within} in a second from {from:?}");
     }
-    assert!(times[499] > times[0] + Duration::from_millis(2200), "480 at 200/s take 2.4 s: {:?}", times[499]);
+    let first = times.iter().map(|(called, _)| *called).min().expect("calls");
+    let last = times.iter().map(|(_, received)| *received).max().expect("calls");
+    assert!(last >= first + Duration::from_millis(2400), "480 at 200/s take 2.4 s: {first:?} to {last:?}");
     let tokens: f64 = sql.query_one("select tokens from trunkline.bucket", &[]).await.expect("read").get(0);
     assert!(tokens >= 0.0, "{tokens}");
 }

@@ -36,8 +36,12 @@ async fn statements_of_a_transaction_are_advised_too() {
     let said = advice();
     let _ear = said.listen();
     let transaction = db.begin().await.expect("begun");
-    for n in 0..40 {
-        transaction.run(&NUMBER, (n,)).await.expect("answered");
+    // On a busy machine, statements may be too slow for a loop once, but not three times.
+    let mut turns = 0..3;
+    while said.count() == 0 && turns.next().is_some() {
+        for n in 0..40 {
+            transaction.run(&NUMBER, (n,)).await.expect("answered");
+        }
     }
     assert_eq!(said.count(), 1);
 }

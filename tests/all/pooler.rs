@@ -84,7 +84,7 @@ async fn callers_use_everything(url: &str) {
         let db = db.clone();
         async move { tokio::spawn(async move { use_everything(&db, caller).await }).await.expect("no panic") }
     }));
-    let servers = timeout(2 * SOON, servers).await.expect("in time");
+    let servers = timeout(8 * SOON, servers).await.expect("in time");
     let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
     // The pooler may have used only one server connection. While a transaction holds it, prepared
     // statements use the other one.
@@ -158,7 +158,7 @@ async fn consumers_use_everything(url: &str) {
             }
         }
     }
-    while let Some(ended) = timeout(2 * SOON, running.join_next()).await.expect("in time") {
+    while let Some(ended) = timeout(8 * SOON, running.join_next()).await.expect("in time") {
         ended.expect("no panic");
     }
     let effects = Statement::<(), (i64, i64)>::new("select count(*), count(distinct payload) from public.effects");

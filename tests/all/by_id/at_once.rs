@@ -1,6 +1,6 @@
 //! Tests many sessions that change messages in the same rows at the same time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use tokio::{task::JoinSet, time::timeout};
 use trunkline::{Settings, postgres::Statement};
@@ -91,7 +91,7 @@ async fn cancel_waits_for_the_transaction_that_has_the_message() {
         } else {
             drop(taker);
         }
-        let gone = timeout(Duration::from_secs(9), cancelling).await.expect("in time").expect("no panic");
+        let gone = timeout(SOON, cancelling).await.expect("in time").expect("no panic");
         let expected = if commits { vec![] } else { ids[..1].to_vec() };
         assert_eq!(gone.expect("waited"), expected);
         if !commits {

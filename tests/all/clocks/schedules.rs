@@ -5,7 +5,10 @@ use std::time::{Duration, SystemTime};
 use trunkline::{Missed, Queue, Schedule, Settings};
 
 use super::{AHEAD, Clock, HOUR};
-use crate::{fixture::eventually, schedules::Ticks};
+use crate::{
+    fixture::{eventually, within},
+    schedules::Ticks,
+};
 
 /// Returns a schedule's next tick by the clock of this process, which is not changed.
 async fn next(clock: &Clock, name: &str) -> Option<SystemTime> {
@@ -31,14 +34,10 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
         clock.is_ahead_by(Duration::ZERO);
         let back = "select last_at <= clock_timestamp() and next_at > clock_timestamp() - interval '5 s' and next_at < clock_timestamp() + interval '5 s'
                     from trunkline.schedule where name = 'second' and placed";
-        let began = std::time::Instant::now();
-        while !clock.sql.query_opt(back, &[]).await.expect("read").is_some_and(|row| row.get(0)) {
-            if began.elapsed().as_secs() > 15 {
-                let rows = "select string_agg(s::text || clock_timestamp(), '; ') from trunkline.schedule s";
-                panic!("DUMP {}", clock.sql.query_one(rows, &[]).await.expect("read").get::<_, String>(0));
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        within(Duration::from_secs(60), "it ticks by the clock that was set back", async || {
+            clock.sql.query_opt(back, &[]).await.expect("read").is_some_and(|row| row.get(0))
+        })
+        .await;
         let expected = hour.next_after(SystemTime::now()).expect("valid");
         eventually("its time is right", async || {
             next(&clock, "hour").await == expected

@@ -23,7 +23,7 @@ async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
     let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);
     there.queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
-    let (first, attempt, _) = leased(&late, n, "1 s").await[0].clone();
+    let (first, attempt, _) = leased(&late, n, "5 s").await[0].clone();
     late.batch_execute("begin").await.expect("begun");
     late.query(&format!("select trunkline.{call}"), &[&first, &attempt]).await.expect("it is still its own");
     let over = "select max(held_until) <= clock_timestamp() from trunkline.lane_q where lane >= 0";
@@ -54,7 +54,7 @@ async fn earlier_messages_of_the_key_are_leased() {
     for place in 0..6 {
         there.queue.enqueue(nth(0, place)).await.expect("enqueued");
     }
-    let held = leased(&late, 4, "1 s").await;
+    let held = leased(&late, 4, "5 s").await;
     late.batch_execute("begin").await.expect("begun");
     late.query("select trunkline.ack('q', $1, $2)", &[&held[2].0, &held[2].1]).await.expect("its own");
     let over = "select max(held_until) <= clock_timestamp() from trunkline.lane_q where lane >= 0";

@@ -31,10 +31,12 @@ async fn ticks_are_made_once_by_processes_with_cut_connections() {
     let six_seconds = async {
         while !sql.query_one(made, &[&through]).await.expect("read").get::<_, bool>(0) {
             killer.query_one(cut, &[]).await.expect("cut");
-            tokio::time::sleep(Duration::from_millis(250)).await; // between two cuts
+            // The processes get on between two cuts. A whole second would always cut at the same
+            // time after the ticks.
+            tokio::time::sleep(Duration::from_millis(700)).await;
         }
     };
-    timeout(SOON * 4, six_seconds).await.expect("six seconds of ticks");
+    timeout(SOON * 8, six_seconds).await.expect("six seconds of ticks");
     for runs in runs {
         runs.stop().await;
     }

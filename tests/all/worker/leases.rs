@@ -20,7 +20,7 @@ use crate::fixture::{Place, Runs, SOON, Seen, connect, drained, enqueued, eventu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
-    let lease = Duration::from_secs(4);
+    let lease = Duration::from_secs(10);
     let Place { url, queue, db, .. } = place(Settings::new("int8").lease(lease)).await;
     enqueued(&queue, 10).await;
     let (seen, gate) = (Seen::default(), Arc::new(Semaphore::new(0)));
@@ -34,7 +34,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
     let other = trunkline::Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     eventually("all run", || async { seen.all().len() == 10 }).await;
     let mut consumer = other.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
-    timeout(lease * 4, consumer.lease(1)).await.expect_err("none of them is due in four lease times");
+    timeout(lease * 3, consumer.lease(1)).await.expect_err("none of them is due in three lease times");
     gate.add_permits(10);
     drained(&queue).await;
     let summary = runs.stop().await;

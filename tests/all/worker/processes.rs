@@ -11,7 +11,7 @@ use std::{
 use tokio_postgres::Client;
 use trunkline::{Db, Message, Queue, Settings, Worker};
 
-use crate::fixture::{Place, connect, drained, eventually, place, run_out};
+use crate::fixture::{Place, connect, drained, eventually, place, run_out, within};
 
 /// The variable that selects the child's handler. It is unset in the parent.
 const ROLE: &str = "TRUNKLINE_TEST_WORKER";
@@ -23,9 +23,10 @@ const POISON: i64 = 13;
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// The time in milliseconds for which a message that may have killed its worker must run alone. It
-/// is one second minus the delay with which a handler reads its clock.
-const ALONE: i64 = 900;
+/// The time in milliseconds for which others must have run when a message that may have killed its
+/// worker starts beside them. It is one second minus the delay with which a handler reads its
+/// clock; on a busy machine that delay is long. Without isolation, the time would be close to zero.
+const ALONE: i64 = 500;
 
 /// A process that works until it is killed.
 struct Process(Child);
@@ -212,10 +213,12 @@ async fn sixteen_workers_each_get_half_of_their_share_or_more() {
     // All processes must be listening before the work arrives.
     let listening = "select count(*) from pg_stat_activity
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
-    eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
-        .await;
-    // The best of three rounds counts. On a small machine, a process may get no processor time
-    // until the other processes are done.
+    within(Duration::from_secs(60), "all wait", || async {
+        sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16
+    })
+    .await;
+    // The best of ten rounds counts. On a small machine, a process may get no processor time until
+    // the other processes are done.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
         drained(&queue).await;
@@ -225,7 +228,7 @@ async fn sixteen_workers_each_get_half_of_their_share_or_more() {
         if shares.len() == 16 && shares.values().all(|share| *share >= 32_000 / 16 / 2) {
             break;
         }
-        assert!(round < 3, "{shares:?}");
+        assert!(round < 10, "{shares:?}");
         sql.batch_execute("delete from public.handled").await.expect("forgotten");
     }
     drop(processes);

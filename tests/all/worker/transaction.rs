@@ -224,7 +224,7 @@ async fn handler_that_gives_up_early_leaves_acknowledging_to_the_worker() {
             Ok::<_, Failure>(())
         }
     });
-    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3)));
+    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(9)));
     let mut own = connect(&url).await;
     let blocks = renewal_held_up(&mut own, &sql).await;
     works.send_replace(true);
@@ -260,7 +260,7 @@ async fn open_transaction_holds_up_no_renewal_and_no_later_statement() {
             transaction.commit().await
         }
     });
-    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3)));
+    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(9)));
     let mut own = connect(&url).await;
     let blocks = renewal_held_up(&mut own, &sql).await;
     works.send_replace(true);
