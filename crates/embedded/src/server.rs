@@ -112,7 +112,7 @@ fn run(command: &mut Command, what: &str, log: Option<(&Path, u64)>) -> Result<(
         let all = fs::read(log).unwrap_or_default();
         let new = String::from_utf8_lossy(all.get(before as usize..).unwrap_or_default());
         let (log, new) = (log.display(), last_lines(&new));
-        let _ = write!(text, "\nThe end of {log} tells why; correct that and start again:\n{new}");
+        let _ = write!(text, "\nThe end of {log} shows the reason; fix it and start again:\n{new}");
     }
     Err(Error::new(text))
 }

@@ -95,8 +95,8 @@ struct Choice {
     /// be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
-    /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30
-    /// minutes
+    /// Shorter: 1 to 5 seconds per row instead of 10, a snapshot held for 60 seconds instead of
+    /// 30 minutes
     #[arg(long)]
     quick: bool,
     /// Numbers of messages per call in `send`, `read` and `ack`

@@ -1,4 +1,4 @@
-//! Compares ways of driving Postgres; `lab/peers/drivers` adds three more ways.
+//! Compares ways of driving Postgres; `lab/peers/drivers` adds six ways, of three more drivers.
 
 fn main() -> Result<(), trunkline_drivers::Failure> {
     trunkline_drivers::main(trunkline_drivers::ways())

@@ -29,7 +29,7 @@ pub fn line(failover: &Failover) -> String {
     let streams =
         Stream::ALL.iter().zip(&failover.went_on).map(|((_, name), time)| format!("{name} {}", seconds(*time)));
     format!(
-        "{} {}→{}: promoted after {} s; then a commit {}, {}, hears {}; outage {} s, whole after {} s",
+        "{} {}→{}: promoted after {} s; then a commit {}, {}, listens {}; outage {} s, whole after {} s",
         failover.fault.name(),
         failover.from,
         failover.to,
@@ -127,7 +127,7 @@ fn times(text: &mut String, failovers: &[Failover]) {
     let names = Stream::ALL.map(|(_, name)| name).join(" | ");
     let _ = writeln!(
         text,
-        "| fault | times | promoted | a commit | {names} | hears | outage of enqueues |\n|---|---|---|---|{}---|---|",
+        "| fault | times | promoted | a commit | {names} | listens | outage of enqueues |\n|---|---|---|---|{}---|---|",
         "---|".repeat(Stream::ALL.len())
     );
     for (fault, all) in of {

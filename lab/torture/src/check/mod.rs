@@ -1,5 +1,5 @@
 //! The checker reads histories and tables, and reports each broken promise. An operation with an
-//! unknown outcome may or may not have happened, so its possible consequences are no violations.
+//! unknown outcome may or may not have happened, so its possible consequences are not violations.
 
 mod index;
 mod messages;
