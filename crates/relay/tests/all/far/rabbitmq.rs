@@ -1,4 +1,8 @@
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use futures_util::{StreamExt, future::BoxFuture};
 use lapin::{
@@ -84,7 +88,7 @@ impl Far for Stream {
             let mut consumer = consumer.expect("a consumer");
             let mut read = Vec::new();
             // A stream does not report its end.
-            while let Ok(Some(delivery)) = timeout(Duration::from_secs(10), consumer.next()).await {
+            while let Ok(Some(delivery)) = timeout(Duration::from_secs(5), consumer.next()).await {
                 let delivery = delivery.expect("a message");
                 delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
                 read.push(arrived(&delivery));
@@ -119,8 +123,27 @@ pub struct Quorum {
 
 impl Quorum {
     pub async fn make(broker: &Broker, name: &str) -> Self {
-        Self { queue: Stream::of(broker, name, "quorum").await, read: Mutex::default() }
+        let queue = Stream::of(broker, name, "quorum").await;
+        // RabbitMQ writes the names of its quorum queues to the disk some three seconds later. A
+        // broker that is killed before that has lost the queue's contents.
+        let (folder, called) = (broker.file("data"), format!("2F_{name}"));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !files(&folder).iter().any(|file| file.ends_with("names.dets") && contains(file, &called)) {
+            assert!(Instant::now() < deadline, "the name of the queue is not on disk");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Self { queue, read: Mutex::default() }
     }
+}
+
+/// Returns the files in a folder and in the folders within it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.flat_map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { vec![entry.path()] }).collect()
+}
+
+fn contains(file: &Path, text: &str) -> bool {
+    fs::read(file).is_ok_and(|bytes| bytes.windows(text.len()).any(|some| some == text.as_bytes()))
 }
 
 impl Far for Quorum {
