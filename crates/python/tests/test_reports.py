@@ -101,7 +101,7 @@ def test_worker_without_right_to_report_warns_and_works_on(url: str, run: Any, c
                 sql.execute("drop owned by a_worker_unheard")
                 sql.execute("drop role a_worker_unheard")
         text = said[0].getMessage()
-        assert text.startswith("worker cannot report; it works on") and "permission denied" in text, text
+        assert text.startswith("worker cannot report; it keeps working") and "permission denied" in text, text
 
     run(story())
     assert shown(url, "mails") == []

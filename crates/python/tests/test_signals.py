@@ -18,6 +18,7 @@ import psycopg
 import pytest
 import trunkline
 from trunkline.sync import Db, Queue
+from trunkline.worker.processes import _Process
 
 PROGRAM = """
 import asyncio, os, time, trunkline
@@ -183,7 +184,7 @@ def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str)
     place.queues[name].enqueue(-1)
     place.until(lambda: place.begun() == 1)
     worker.send_signal(signal.SIGTERM)
-    told = worker.communicate(timeout=20)[1]
+    told = worker.communicate(timeout=60)[1]
     assert worker.returncode == 0, told
     assert place.counted(name) == (1, 0, 0), "released, and not counted"
 
@@ -249,7 +250,7 @@ def test_a_signal_while_it_is_set_up_ends_it(place: Place) -> None:
         worker = place.start()
         place.until(lambda: sql.execute("select exists (select from pg_locks where not granted)").fetchone() == (True,))
         worker.send_signal(signal.SIGTERM)
-        told = worker.communicate(timeout=30)[1]
+        told = worker.communicate(timeout=60)[1]
         assert worker.returncode == 0, told
 
 
@@ -299,7 +300,7 @@ def test_threads_that_hang_hold_up_nothing_behind_them(url: str, run: Any) -> No
     app = trunkline.App(url)
     free = threading.Event()
 
-    @app.task(timeout=0.5, max_attempts=1, retry=trunkline.Fixed(3600))
+    @app.task(timeout=3, max_attempts=1, retry=trunkline.Fixed(3600))
     def hangs(number: int) -> None:
         if number < 2:
             free.wait(60)
@@ -321,8 +322,7 @@ def dies(number: int) -> None:
         os._exit(9)
 
 
-# The timeout is shorter than the start of a process, which the next message needs.
-dying = app.task(queue="dying", place="process", timeout=0.2, max_attempts=1)(dies)
+dying = app.task(queue="dying", place="process", timeout=2, max_attempts=1)(dies)
 
 
 def lasts(number: int) -> None:
@@ -330,12 +330,21 @@ def lasts(number: int) -> None:
         time.sleep(3600)
 
 
-lasting = app.task(queue="lasting", place="process", timeout=0.3, max_attempts=1)(lasts)
+lasting = app.task(queue="lasting", place="process", timeout=2, max_attempts=1)(lasts)
 
 
-@pytest.mark.parametrize(("task", "dead", "why"), [(dying, [0, 1, 2], "code 9"), (lasting, [0], "longer than 0.3 s")])
-def test_a_timeout_in_processes_begins_with_the_handler(task: Any, dead: list[int], why: str, url: str, run: Any) -> None:
+@pytest.mark.parametrize(("task", "dead", "why"), [(dying, [0, 1, 2], "code 9"), (lasting, [0], "longer than 2 s")])
+def test_a_timeout_in_processes_begins_with_the_handler(
+    task: Any, dead: list[int], why: str, url: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app.url = url
+    ready = _Process.ready
+
+    def ready_late(process: _Process) -> None:
+        ready(process)
+        time.sleep(2.5)  # so that a process starts more slowly than the timeout, on any machine
+
+    monkeypatch.setattr(_Process, "ready", ready_late)
 
     async def story() -> None:
         await app.setup()

@@ -78,5 +78,5 @@ def test_a_transaction_that_enqueues_sends_no_notification_before_its_end(url, s
             mails.enqueue({"n": n})
         assert list(listener.notifies(timeout=0)) == []
         connection.commit()
-        assert len(list(listener.notifies(timeout=5, stop_after=1))) == 1
+        assert len(list(listener.notifies(timeout=30, stop_after=1))) == 1
         assert list(listener.notifies(timeout=0)) == []

@@ -10,9 +10,9 @@ from trunkline.worker import App
 #: Django's settings and the keywords of a connection string for them. They override OPTIONS, as in
 #: Django.
 _NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
-#: The OPTIONS that are ignored. Some are of Django and the Python driver, and mean nothing for the
-#: library's own connections. The others are keywords of libpq for features that these connections
-#: lack: other encodings, Kerberos, compression.
+#: The OPTIONS that are ignored. Some belong to Django or to the Python driver, and do not apply to
+#: the library's own connections. The others are libpq keywords for features that these
+#: connections lack: other encodings, Kerberos, compression.
 _OF_OTHERS = {
     "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
     "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",

@@ -3,7 +3,7 @@
 from .app import App
 from .backoff import Backoff, Bury, Fixed, RetryAfter
 from .context import Context, Running, current
-from .life import Summary
+from .summary import Summary
 from .task import Task
 
 __all__ = ["App", "Backoff", "Bury", "Context", "Fixed", "RetryAfter", "Running", "Summary", "Task", "current"]

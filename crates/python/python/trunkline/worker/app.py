@@ -17,9 +17,10 @@ from ..settings import Setting
 from ..times import Duration, Wait, bounded, checked_count, seconds_or_none, wait_of
 from .backoff import Backoff, Retry
 from .context import Context, Running
-from .life import Life, Summary
+from .life import Life
 from .opening import Opened, Opening
 from .setup import Setup, UnknownQueue, checked_name, schema_of
+from .summary import Summary
 from .task import Place, Task
 
 T = TypeVar("T")

@@ -17,12 +17,14 @@ from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
 _logger = logging.getLogger("trunkline.worker")
 
 #: The way in which a message ended: ``None`` if it is done; otherwise the kind ("retry", "after",
-#: "dead", "release"), the seconds, and the reason.
+#: "dead", "release", "cancelled"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
 #: The ending of a message whose handler has not ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
 #: The ending of a released message, whose attempt is not counted.
 RELEASED: Ending = ("release", 0.0, "the worker ended")
+#: The ending of a cancelled handler: a release if the worker is ending, otherwise a failure.
+CANCELLED: Ending = ("cancelled", 0.0, "the handler was cancelled")
 
 #: The maximum number of characters of an error's text and of a reason. Longer texts are shortened
 #: in the middle.

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
+from functools import partial
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 
 def may_be_of_user(error: BaseException) -> bool:
     """Returns true if Ctrl-C may have raised a ``KeyboardInterrupt``, false if it can only come
     from the handler's own code.
 
-    Python's default handler of SIGINT raises at any line, which looks like a ``raise`` in the
-    handler. Any other handler, for example asyncio's or that of ``trunkline-worker``, is in the
-    traceback if it raised."""
+    A handler of SIGINT that has Python code, for example asyncio's or that of
+    ``trunkline-worker``, is in the traceback if it raised. A handler without Python code, for
+    example Python's default one, leaves no frame: its exception looks like a ``raise`` in the
+    task's handler."""
     if threading.current_thread() is not threading.main_thread():
         return False  # signals interrupt the main thread only
     on_signal = signal.getsignal(signal.SIGINT)
-    if on_signal is signal.default_int_handler:
-        return True
+    if isinstance(on_signal, signal.Handlers):
+        return False  # the signal is ignored, or ends the process
     code, trace = _code_of(on_signal), error.__traceback__
+    if code is None:
+        return True
     while trace is not None:
         if trace.tb_frame.f_code is code:
             return True
@@ -28,9 +33,20 @@ def may_be_of_user(error: BaseException) -> bool:
     return False
 
 
-def _code_of(function: Any) -> CodeType | None:
-    """Returns the code of a function, a method or a partial function."""
-    while hasattr(function, "func"):
-        function = function.func
-    found: CodeType | None = getattr(function, "__code__", None) or getattr(getattr(function, "__func__", None), "__code__", None)
-    return found
+def cancellations(task: asyncio.Task[Any] | None) -> int:
+    """Returns how often a task has been cancelled, including cancellations that have not reached it
+    yet. Before Python 3.11 the number is unknown, and 0."""
+    count: int = getattr(task, "cancelling", int)()
+    return count
+
+
+def _code_of(function: object) -> CodeType | None:
+    """Returns the Python code that runs when an object is called: a function, a method, a partial
+    function, or an instance of a class with ``__call__``. Returns ``None`` without such code."""
+    if isinstance(function, partial):
+        return _code_of(cast("partial[object]", function).func)
+    for one in (function, getattr(type(function), "__call__", None)):
+        code = getattr(one, "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+    return None

@@ -9,7 +9,6 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,43 +22,16 @@ from . import forks
 from .backoff import Bury, RetryAfter, as_native
 from .child import check_returned, error_in, outcomes
 from .context import Context, Running, enter
-from .ending import RELEASED, UNENDED, Ending, failed, log, unreadable
-from .interrupt import may_be_of_user
+from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
+from .interrupt import cancellations, may_be_of_user
 from .processes import Processes, ProcessFailed, default_count
+from .summary import Summary, summary_of
 from .task import Task
 from .threads import Threads
 
 _logger = logging.getLogger("trunkline.worker")
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The numbers of a worker's messages, by the way in which their leases ended."""
-
-    #: Handled and acknowledged.
-    done: int = 0
-    #: Failed, and will be retried.
-    retried: int = 0
-    #: Dead letters: after the last attempt, or because the handler or the retry policy decided so.
-    dead: int = 0
-    #: Handled or failed, but the lease had already been lost.
-    lost: int = 0
-    #: Released unfinished, without counting an attempt.
-    released: int = 0
-
-    def __add__(self, other: Summary) -> Summary:
-        return Summary(
-            self.done + other.done,
-            self.retried + other.retried,
-            self.dead + other.dead,
-            self.lost + other.lost,
-            self.released + other.released,
-        )
-
-    @property
-    def is_nothing(self) -> bool:
-        """True if there was nothing to do."""
-        return self == Summary()
+#: The number of seconds for which a second cancellation waits until messages are released.
+_LAST = 1.0
 
 
 class Life:
@@ -102,7 +74,9 @@ class Life:
         self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
         self._failure: BaseException | None = None
-        self._ends = False
+        self._ends = self._is_left = False
+        self._owner: asyncio.Task[Any] | None = None
+        self._cancellations = 0
         self._end_fork = forks.ending()
         self._threads = Threads(concurrency, self._fail)
         self._processes = Processes(count, in_processes, self._threads) if in_processes else None
@@ -110,16 +84,19 @@ class Life:
 
     async def live(self) -> Summary:
         """Works until the caller is cancelled, then shuts down gracefully."""
+        self._owner = asyncio.current_task()
+        self._cancellations = cancellations(self._owner)
         try:
             if self._processes is not None and (failure := await self._processes.start()) is not None:
                 self._fail(failure)
             self._loop.add_reader(self._station.fileno(), self._news)
-            run = asyncio.ensure_future(self._ended())
+            counts = asyncio.ensure_future(self._station.run(bridge()))
+            run = asyncio.ensure_future(summary_of(counts))
             try:
                 summary = await asyncio.shield(run)
             except asyncio.CancelledError:
                 self.stop()
-                await _wait_for(run)
+                await self._wait_for(run, counts)
                 raise
             if self._failure is not None:
                 raise self._failure
@@ -148,8 +125,18 @@ class Life:
             self._failure = failure
             self.stop()
 
-    async def _ended(self) -> Summary:
-        return Summary(**await self._station.run(bridge()))
+    async def _wait_for(self, run: asyncio.Future[Summary], counts: asyncio.Future[dict[str, int]]) -> None:
+        """Waits until the run has ended. A second cancellation, or the end of the event loop, which
+        cancels the run, limits the wait: a process that exits has to release its messages first."""
+        try:
+            await asyncio.wait([run])
+        except asyncio.CancelledError:
+            pass  # the caller is cancelled anyway
+        if not counts.done():
+            self._release_unbegun()
+            await asyncio.wait([counts], timeout=_LAST)
+        if not run.cancelled() and run.done() and (failure := run.exception()) is not None:
+            raise failure
 
     def _news(self) -> None:
         self._end_fork(None)  # a handler's fork would take the parent's events
@@ -247,6 +234,9 @@ class Life:
                         payloads.append(message.with_payload(payload) if takes_messages else payload)
                     except BaseException as error:
                         endings[place] = self._failed(task, message.attempts, error, False)
+                        if endings[place] is RELEASED:
+                            endings = [RELEASED] * len(messages)
+                            return
                         log(logging.WARNING, "message %d of %s cannot be read", message.id, task.queue, error=error)
                         continue
                     places.append(place)
@@ -259,7 +249,8 @@ class Life:
                 except BaseException as error:
                     for place in places:
                         endings[place] = self._failed(task, messages[place].attempts, error, True)
-                    log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
+                    if endings[places[0]] is not RELEASED:
+                        log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
                     return
                 for place, outcome in zip(places, each):
                     endings[place] = self._outcome(task, messages[place].attempts, outcome)
@@ -285,10 +276,33 @@ class Life:
         if isinstance(error, asyncio.CancelledError):
             # Either the event loop is ending, which is known once the worker itself is cancelled,
             # or the handler cancelled itself.
-            return _CANCELLED
+            return CANCELLED
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read) and may_be_of_user(error):
+            if self._is_second(error):
+                self._leave(error)
+                return RELEASED
             self._fail(error, f"KeyboardInterrupt, from Ctrl-C or from the handler of queue {task.queue}")
         return failed(task.retry, attempts, error) if is_read else unreadable(error)
+
+    def _is_second(self, error: BaseException) -> bool:
+        """Returns true if the shutdown had begun before this error, or had been requested by a
+        cancellation, which has to wait for a handler that blocks the event loop."""
+        ends = self._ends or cancellations(self._owner) > self._cancellations
+        return ends and error is not self._failure  # all messages of a batch have the same error
+
+    def _leave(self, error: BaseException) -> None:
+        """Cancels all handlers. Raises the error out of the event loop in its next turn, after the
+        answer, so that the program ends."""
+        self.stop()
+        for task, _, _ in self._running.values():
+            task.cancel()  # otherwise another handler may block the loop
+        if not self._is_left:
+            self._is_left = True
+            self._loop.call_soon(self._raise, error)
+
+    def _raise(self, error: BaseException) -> None:
+        self._settle()  # the loop may not run again
+        raise error
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Returns a function that calls the handler in its place: loop, thread or process."""
@@ -321,7 +335,7 @@ class Life:
     def _tell(self, task: Task[Any], context: Context, error: BaseException, ending: Ending) -> None:
         """Logs a failure, with its traceback unless the handler raised ``Bury`` or
         ``RetryAfter``."""
-        if ending is None or ending is RELEASED or ending is _CANCELLED:
+        if ending is None or ending is RELEASED or ending is CANCELLED:
             return
         kind, _, reason = ending
         is_said = isinstance(error, (Bury, RetryAfter))
@@ -347,14 +361,3 @@ class Life:
         # If the worker was cancelled together with its handlers, `_ends` is set by now. It decides
         # the endings of cancelled handlers.
         self._station.settle(answers, self._ends)
-
-
-#: The ending of a cancelled handler: a release if the worker is ending, otherwise a failure.
-_CANCELLED: Ending = ("cancelled", 0.0, "the handler was cancelled")
-
-
-async def _wait_for(run: asyncio.Future[Summary]) -> None:
-    """Waits until the run has ended. A second cancellation ends the wait."""
-    await asyncio.wait([run])
-    if not run.cancelled() and run.exception() is not None:
-        raise run.exception()  # type: ignore[misc]  # it is not None

@@ -22,10 +22,10 @@ from ..times import bounded
 from .app import App
 from .ending import log
 from .find import NoApp, app_of
-from .life import Summary
 from .logs import begin
 from .processes import ProcessFailed
 from .setup import UnknownQueue
+from .summary import Summary
 from .supervisor import supervise
 from .threads import TooManyHang
 
