@@ -10,7 +10,7 @@ use crate::{
     choose::matches,
     contenders::{Contender, Language},
     prepare::prepare,
-    tree::commit,
+    tree::{commit, unchanged},
 };
 
 /// The name of this program in the list of rows.
@@ -24,6 +24,7 @@ pub fn is_chosen(choice: &Choice) -> bool {
 /// Builds the program and runs it with these arguments.
 pub fn run(words: &[OsString]) -> Result<(), Failure> {
     named_by_environment(|name| std::env::var(name).ok())?; // before a build that takes minutes
+    unchanged()?;
     let contender = Contender { name: NAME, language: Language::Rust(NAME), callers: 1, is_quick: true };
     let program = prepare(&contender, false, "")?;
     let status = Command::new(program.path).args(words).env("BENCH_COMMIT", commit()).status()?;

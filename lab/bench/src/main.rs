@@ -21,6 +21,7 @@ mod watch;
 mod round;
 mod show;
 mod report;
+mod continued;
 mod making;
 mod run;
 mod publication;
@@ -196,7 +197,7 @@ struct Publication {
     choice: Choice,
     #[command(flatten)]
     server: ServerArgs,
-    /// Discard what these parts have, and begin again
+    /// Rename what these parts have to PART.json.old, and begin again
     #[arg(long)]
     restart: bool,
     /// Versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; only the server's own with
@@ -248,6 +249,7 @@ struct Claims {
 fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut verb = Command::parse().verb;
+    tree::commit(); // the sources may change while the program runs
     match &mut verb {
         Verb::Run(run) => run.server.obey_environment()?,
         Verb::Publication(publication) => publication.server.obey_environment()?,

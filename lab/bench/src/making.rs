@@ -2,7 +2,7 @@
 //! An interrupted run can be continued.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     io::IsTerminal,
     path::{Path, PathBuf},
     time::Duration,
@@ -15,6 +15,7 @@ use crate::{
     Failure,
     choose::name,
     contend::{Ended, Progress, Ready, SILENCE},
+    continued::other_server,
     ground::Ground,
     prepare::{COUNTED, LAYERS, prepare},
     report,
@@ -34,6 +35,7 @@ pub struct Making {
     file: PathBuf,
     pub results: Results,
     programs: Programs,
+    is_of_one_commit: bool,
 }
 
 impl Making {
@@ -49,7 +51,7 @@ impl Making {
             left_out,
         };
         let results = Results { runs: vec![run], rows: Vec::new() };
-        Ok(Self { file: file.to_owned(), results, programs: Programs::default() })
+        Ok(Self { file: file.to_owned(), results, programs: Programs::default(), is_of_one_commit: false })
     }
 
     /// Continues a run that was interrupted.
@@ -58,7 +60,13 @@ impl Making {
         for run in &mut results.runs {
             run.sittings.push((now, now));
         }
-        Self { file: file.to_owned(), results, programs: Programs::default() }
+        Self { file: file.to_owned(), results, programs: Programs::default(), is_of_one_commit: false }
+    }
+
+    /// Returns the run, but fails instead of keeping a turn if the sources have changed since the
+    /// program's start. So a complete run is of one commit.
+    pub fn of_one_commit(self) -> Self {
+        Self { is_of_one_commit: true, ..self }
     }
 
     /// Runs the turns that each row still lacks. Rows with a slow disk, with a standby or without
@@ -86,12 +94,13 @@ impl Making {
         if turns == 0 {
             return Ok(());
         }
+        let mut ground = Ground::start(wanted).await?;
+        self.check_server(plans, &ground)?;
         let bar = bar(turns.into());
         for plan in plans {
             bar.set_message(format!("building {}", plan.contender.name));
-            let _ = self.programs.of(plan, LAYERS);
+            let _ = self.programs.of(plan, LAYERS)?;
         }
-        let mut ground = Ground::start(wanted).await?;
         let disk = match ground.server.fsync.as_str() {
             "off" => "commits do not wait for the disk".to_owned(),
             _ => ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned()),
@@ -126,6 +135,22 @@ impl Making {
         }
         bar.finish_and_clear();
         Ok(())
+    }
+
+    /// Fails if the rows so far are of another server. They must be comparable with the next ones.
+    fn check_server(&self, plans: &[Plan], ground: &Ground) -> Result<(), Failure> {
+        let is_here = |row: &Row| plans.iter().any(|plan| name(plan) == row.name());
+        let differences = other_server(&self.results.rows, &ground.server, is_here);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let part = self.file.file_stem().unwrap_or_default().display();
+        Err(format!(
+            "what {} has was measured on another server: {}; finish it on that server, or begin again with `--restart {part}`",
+            self.file.display(),
+            differences.join("; ")
+        )
+        .into())
     }
 
     fn row(&self, plan: &Plan) -> Option<&Row> {
@@ -167,6 +192,9 @@ impl Making {
 
     /// Adds or replaces the row, and writes all rows to disk. The file is replaced as a whole.
     fn keep(&mut self, row: Row) -> Result<(), Failure> {
+        if self.is_of_one_commit {
+            tree::unchanged()?;
+        }
         let name = row.name();
         match self.results.rows.iter_mut().find(|kept| kept.name() == name) {
             Some(kept) => *kept = row,
@@ -208,7 +236,7 @@ impl Making {
         if let (true, Err(why)) = (plan.told.standby, &ground.standby) {
             return Ok(Err(Outcome::Missing(why.clone())));
         }
-        let program = match self.programs.of(plan, LAYERS) {
+        let program = match self.programs.of(plan, LAYERS)? {
             Ok(program) => program,
             Err(Unfit::Missing(why)) => return Ok(Err(Outcome::Missing(why))),
             Err(Unfit::Failed(why)) => return Ok(Err(Outcome::Failed(why))),
@@ -223,7 +251,7 @@ impl Making {
             if short.told.messages == 0 {
                 short.told.seconds = short.told.seconds.min(1.0); // otherwise it is a limit
             }
-            let counting = match self.programs.of(plan, COUNTED) {
+            let counting = match self.programs.of(plan, COUNTED)? {
                 Ok(program) => round::round(ground, &short, &program, silence(), keep, told).await?,
                 Err(unfit) => Err(Ended::Failed(unfit.to_string())),
             };
@@ -275,10 +303,17 @@ fn outcome(ended: Ended) -> Outcome {
 struct Programs(HashMap<(&'static str, bool, &'static str), Result<Program, Unfit>>);
 
 impl Programs {
-    fn of(&mut self, plan: &Plan, own: &'static str) -> Result<Program, Unfit> {
+    /// Returns the program, and builds it first if necessary. Fails if the sources that it would be
+    /// built from are not those of the program's start.
+    fn of(&mut self, plan: &Plan, own: &'static str) -> Result<Result<Program, Unfit>, Failure> {
         let many = plan.told.batch > 1;
-        let key = (plan.contender.name, many, own);
-        self.0.entry(key).or_insert_with(|| prepare(&plan.contender, many, own)).clone()
+        Ok(match self.0.entry((plan.contender.name, many, own)) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(place) => {
+                tree::unchanged()?;
+                place.insert(prepare(&plan.contender, many, own)).clone()
+            }
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,21 @@ pub fn named(suite: &str, major: Option<u32>) -> String {
 
 pub fn file(folder: &Path, part: &str) -> PathBuf {
     folder.join(format!("{part}{PLAIN}"))
+}
+
+/// Renames the files of a part that is measured again, so that `publish` does not find them.
+pub fn put_aside(folder: &Path, part: &str) -> Result<(), Failure> {
+    [PLAIN, PACKED].iter().try_for_each(|ending| rename(&folder.join(format!("{part}{ending}"))))
+}
+
+/// Adds `.old` to the name of a file, if the file exists.
+pub fn rename(file: &Path) -> Result<(), Failure> {
+    let mut old = file.as_os_str().to_owned();
+    old.push(".old");
+    match fs::rename(file, old) {
+        Err(failure) if failure.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => Ok(renamed?),
+    }
 }
 
 /// Returns the names of the parts in a folder, packed or not, in alphabetical order.
@@ -43,4 +59,26 @@ pub fn read(folder: &Path) -> Result<Results, Failure> {
         all.rows.extend(of.rows);
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_that_is_measured_again_is_not_found() {
+        let folder = std::env::temp_dir().join(format!("trunkline-parts-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        for name in ["send.json", "send-14.json", "read.json.gz"] {
+            fs::write(folder.join(name), name).expect("written");
+        }
+        for part in ["send", "read", "ack"] {
+            put_aside(&folder, part).expect("renamed, or absent");
+        }
+        assert_eq!(found(&folder).expect("parts"), ["send-14"]);
+        for name in ["send.json", "read.json.gz"] {
+            assert_eq!(fs::read_to_string(folder.join(format!("{name}.old"))).expect("it is kept"), name);
+        }
+        fs::remove_dir_all(&folder).expect("removed");
+    }
 }

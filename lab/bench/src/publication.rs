@@ -8,10 +8,11 @@ use trunkline_programs::say;
 use crate::{
     Claims, Failure, Publication,
     choose::{chosen, matches, name},
-    claims, drivers,
+    claims,
+    continued::{is_complete, refused},
+    drivers,
     making::Making,
     parts, report,
-    results::{Results, Row},
     suites::{NEAREST, Plan},
     tree,
     wanted::Wanted,
@@ -67,15 +68,17 @@ fn show(parts: &[Part]) {
 /// Measures the turns that a part still lacks.
 async fn measure(asked: &Publication, part: &Part, folder: &Path) -> Result<(), Failure> {
     let file = parts::file(folder, &part.name);
-    let mut making = if asked.restart || !file.exists() {
+    let making = if asked.restart || !file.exists() {
+        parts::put_aside(folder, &part.name)?;
         Making::begin(&file, &part.plans, left_out(asked))?
     } else {
         let results = report::read(&file)?;
-        if let Some(why) = refused(&results, &part.plans, &left_out(asked)) {
-            let file = file.display();
-            return Err(
-                format!("what {file} has {why}: finish it as it was begun, or begin again with `--restart`").into()
-            );
+        if let Some(why) = refused(&results, &part.plans, &left_out(asked), tree::commit()) {
+            let (file, name) = (file.display(), &part.name);
+            return Err(format!(
+                "what {file} has {why}: finish it as it was begun, or begin again with `--restart {name}`"
+            )
+            .into());
         }
         if is_complete(&results) {
             say(format_args!("{} is complete", part.name));
@@ -86,30 +89,11 @@ async fn measure(asked: &Publication, part: &Part, folder: &Path) -> Result<(), 
     let programs = part.programs.as_ref().map(|programs| programs.dir().to_owned());
     let own = asked.server.wanted();
     let wanted = Wanted { programs: programs.or(own.programs.clone()), ..own };
+    let mut making = making.of_one_commit();
     making.turns(&part.plans, &wanted, asked.server.skip_cleanup).await?;
     making.write()?;
     say(format_args!("{} is complete", part.name));
     Ok(())
-}
-
-/// Returns the reason why these results cannot be continued. A complete part stays as it is, also
-/// after its commit.
-fn refused(results: &Results, plans: &[Plan], left_out: &[String]) -> Option<String> {
-    let run = results.run().cloned().unwrap_or_default();
-    if run.planned != plans.iter().map(name).collect::<Vec<_>>() {
-        return Some("was begun with other rows".to_owned());
-    }
-    if run.left_out != left_out {
-        return Some("was begun with other options".to_owned());
-    }
-    let (commit, now) = (&run.made.commit, tree::commit());
-    let is_of_now = *commit == now || is_complete(results);
-    (!is_of_now).then(|| format!("is of commit {commit:?}, and the sources are {now:?} now"))
-}
-
-fn is_complete(results: &Results) -> bool {
-    let planned = results.run().map_or(0, |run| run.planned.len());
-    planned > 0 && results.rows.len() == planned && !results.rows.iter().any(Row::lacks_rounds)
 }
 
 /// Makes the pages of the other programs, unless they exist.
@@ -124,7 +108,7 @@ async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
         let mut words: Vec<OsString> = vec!["--seconds".into(), "0.5".into(), "--csv".into()];
         words.push(folder.join("drivers.csv").into());
         words.extend(["--markdown".into(), page(drivers::NAME).into()]);
-        drivers::run(&words)?;
+        made(&page(drivers::NAME), async || drivers::run(&words)).await?;
     }
     if is_asked(CLAIMS) && (asked.restart || !page(CLAIMS).exists()) {
         let rows = if asked.seconds.is_some() { 200 } else { 20_000 };
@@ -135,9 +119,21 @@ async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
             patterns: Vec::new(),
             markdown: Some(page(CLAIMS)),
         };
-        claims::run(&claims).await?;
+        made(&page(CLAIMS), async || claims::run(&claims).await).await?;
     }
     Ok(())
+}
+
+/// Makes a page. The previous page is renamed first. If the sources change, no page remains.
+async fn made(page: &Path, make: impl AsyncFnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    tree::unchanged()?;
+    parts::rename(page)?;
+    make().await?;
+    let unchanged = tree::unchanged();
+    if unchanged.is_err() {
+        std::fs::remove_file(page)?;
+    }
+    unchanged
 }
 
 fn left_out(asked: &Publication) -> Vec<String> {
@@ -330,15 +326,18 @@ mod tests {
         own.iter_mut().for_each(length);
         let planned = own.iter().map(name).collect();
         let run = |left_out: Vec<String>| {
-            let made = crate::results::Made { commit: tree::commit(), ..Default::default() };
-            Results {
+            let made = crate::results::Made { commit: "abc".into(), ..Default::default() };
+            crate::results::Results {
                 runs: vec![crate::results::Header { made, planned, left_out, ..Default::default() }],
                 rows: Vec::new(),
             }
         };
         let begun = run(Vec::new());
-        assert_eq!(refused(&begun, &own, &[]), None);
+        assert_eq!(refused(&begun, &own, &[], "abc"), None);
         let trial = left_out(&publication(&["--rounds", "1"]));
-        assert_eq!(refused(&begun, &own, &trial).as_deref(), Some("was begun with other options"));
+        assert_eq!(refused(&begun, &own, &trial, "abc").as_deref(), Some("was begun with other options"));
+        let why = refused(&begun, &own, &[], "abc+").expect("another commit");
+        assert!(why.contains("\"abc\"") && why.contains("\"abc+\""), "{why}");
+        assert_eq!(refused(&begun, &[], &[], "abc").as_deref(), Some("was begun with other rows"));
     }
 }

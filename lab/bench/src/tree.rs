@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -62,17 +63,41 @@ pub fn id() -> String {
 /// Returns the conditions of rows that are being measured: the commit, the arguments and the build.
 pub fn made() -> Made {
     Made {
-        commit: commit(),
+        commit: commit().to_owned(),
         arguments: arguments(std::env::args().skip(1)),
         build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
     }
 }
 
-/// Returns the commit, followed by `+` if the sources in the tree differ from it. Returns an empty
-/// text without git.
-pub fn commit() -> String {
+static COMMIT: LazyLock<String> = LazyLock::new(present);
+
+/// Returns the commit at the program's start, followed by `+` if the sources in the tree differed
+/// from it. The text is empty without git. The first call, which the program makes at its start,
+/// determines the commit.
+pub fn commit() -> &'static str {
+    &COMMIT
+}
+
+/// Fails if the commit is no longer that of the program's start. Figures would otherwise be
+/// labelled with a commit that they were not measured on.
+pub fn unchanged() -> Result<(), Failure> {
+    changed(commit(), &present()).map_or(Ok(()), |why| Err(why.into()))
+}
+
+fn changed(start: &str, now: &str) -> Option<String> {
+    let why = || {
+        format!(
+            "the sources have changed since the program's start: they were of commit {start:?}, and are of {now:?} now; restore them, and \
+             run the same command again"
+        )
+    };
+    (start != now).then(why)
+}
+
+fn present() -> String {
     let git = |words: &[&str]| {
-        let output = Command::new("git").args(words).current_dir(root()).output().ok()?;
+        // Another git command may run in the tree at the same time.
+        let output = Command::new("git").arg("--no-optional-locks").args(words).current_dir(root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
@@ -111,6 +136,15 @@ mod tests {
         }
         outside(&runs().expect("a target folder").join("x/results.json")).expect("it is below target");
         outside(&std::env::temp_dir().join("results.json")).expect("it is elsewhere");
+    }
+
+    #[test]
+    fn change_of_the_commit_is_an_error_that_names_both() {
+        assert_eq!(changed("abc", "abc"), None);
+        for now in ["abc+", "def", ""] {
+            let why = changed("abc", now).expect("it changed");
+            assert!(why.contains("\"abc\"") && why.contains(&format!("{now:?}")), "{why}");
+        }
     }
 
     #[test]

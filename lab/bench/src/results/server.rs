@@ -22,3 +22,25 @@ pub struct Server {
     #[serde(default)]
     pub rustc: String,
 }
+
+impl Server {
+    /// Lists the properties that differ from those of the server now. Omits properties that one of
+    /// them lacks, and the memory, which differs slightly after each start of some machines.
+    pub fn differences(&self, now: &Self) -> Vec<String> {
+        let processors = [self.processors, now.processors].map(|processors| processors.to_string());
+        let [before, after] = &processors;
+        let texts = [
+            ("PostgreSQL", &self.version, &now.version),
+            ("fsync", &self.fsync, &now.fsync),
+            ("synchronous_commit", &self.synchronous_commit, &now.synchronous_commit),
+            ("wal_level", &self.wal_level, &now.wal_level),
+            ("commit_delay", &self.commit_delay, &now.commit_delay),
+            ("the connection", &self.connection, &now.connection),
+            ("the number of processors", before, after),
+            ("the processor", &self.processor, &now.processor),
+            ("rustc", &self.rustc, &now.rustc),
+        ];
+        let differ = texts.into_iter().filter(|(_, then, now)| then != now && !then.is_empty() && !now.is_empty());
+        differ.map(|(what, then, now)| format!("{what} was {then}, and is {now} now")).collect()
+    }
+}

@@ -18,6 +18,14 @@ fn kept(folder: &Path) -> Value {
     serde_json::from_slice(&text).expect("results are JSON")
 }
 
+async fn until_there(file: &Path) {
+    let patience = tokio::time::Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(tokio::time::Instant::now() < patience, "{} is not there", file.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn interrupted_publication_continues_and_lists_its_hours() {
     let folder = Folder::new();
@@ -30,13 +38,18 @@ async fn interrupted_publication_continues_and_lists_its_hours() {
         }
     }
     // Each turn is saved immediately after it is reported.
-    let patience = tokio::time::Instant::now() + Duration::from_secs(60);
-    while !folder.0.join("send.json").exists() {
-        assert!(tokio::time::Instant::now() < patience, "nothing was kept");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let file = folder.0.join("send.json");
+    until_there(&file).await;
     first.kill().await.expect("it was running");
     let before = kept(&folder.0);
+
+    let mut elsewhere = before.clone();
+    elsewhere["rows"][0]["server"]["version"] = "9.6".into();
+    std::fs::write(&file, elsewhere.to_string()).expect("written");
+    let why = some().fails().await;
+    assert!(why.contains("PostgreSQL was 9.6, and is ") && why.contains("`--restart send`"), "{why}");
+    std::fs::write(&file, before.to_string()).expect("written");
+
     some().says().await;
     let after = kept(&folder.0);
     let rounds = |kept: &Value| kept["rows"][0]["rounds"].as_array().expect("rounds").clone();
@@ -55,6 +68,12 @@ async fn interrupted_publication_continues_and_lists_its_hours() {
     for reason in ["left out rows whose names", "it was a trial", "--release"] {
         assert!(why.contains(reason), "{reason}: {why}");
     }
+
+    let mut again = some().args(["--restart"]).started();
+    until_there(&folder.0.join("send.json.old")).await;
+    again.kill().await.expect("it was running");
+    let why = Bench::new("publish").args([folder.0.to_str().expect("text")]).fails().await;
+    assert!(why.contains("has no part"), "{why}");
 }
 
 #[tokio::test]
