@@ -37,7 +37,8 @@ const tally = {
   reached: () => {},
 
   record(microseconds) {
-    const rounded = Number(microseconds.toPrecision(3));
+    // A whole number, also of a call that takes less than 100 us.
+    const rounded = Number(Math.max(0, Math.round(microseconds)).toPrecision(3));
     this.latencies.set(rounded, (this.latencies.get(rounded) ?? 0) + 1);
   },
   /** Resolves once `wanted` messages have been received. */
