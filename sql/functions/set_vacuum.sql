@@ -1,7 +1,8 @@
-create or replace function trunkline.set_vacuum(queue text) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '1s' as $$
+create or replace function trunkline.set_vacuum(queue text) returns bool
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' as $$
 -- Sets that autovacuum does not pause on the tables of a queue whose rows come and go with messages. Migrations call it,
--- for queues of older releases. A value that an operator has set stays.
+-- for queues of older releases. A value that an operator has set stays. Returns false if a table is locked for longer
+-- than three seconds; a running autovacuum gives way after one (deadlock_timeout).
 declare
     t record;
 begin
@@ -16,6 +17,7 @@ begin
     loop
         execute format('alter table %s set (%sautovacuum_vacuum_cost_delay = 0)', t.id, t.prefix);
     end loop;
+    return true;
 exception when lock_not_available then
-    raise warning 'autovacuum still pauses on the tables of queue %, which are in use', quote_literal(queue);
+    return false;
 end $$;

@@ -109,21 +109,26 @@ impl Db {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
         }
         session.batch("migrate", "commit").await?;
-        if let Err(error) = self.describe_queues(&session).await {
-            warn!(%error, "some functions are not described in psql as they are now");
+        if let Err(error) = self.tend_queues(&session).await {
+            warn!(%error, "some queues keep functions of an earlier release, or have the server's pauses of autovacuum");
         }
         self.give_back(session);
         Ok(pending.len())
     }
 
-    /// Adds header comments to each queue's functions, for psql to show. Runs outside the
-    /// migration's transaction, because the server has no room for the locks of several hundred
-    /// queues.
-    async fn describe_queues(&self, session: &Session) -> Result<()> {
+    /// Drops functions that queues no longer have, adds header comments to the others, for psql to
+    /// show, and sets how the queues' tables are vacuumed. Runs outside the migration's
+    /// transaction, because the server has no room for the locks of several hundred queues.
+    async fn tend_queues(&self, session: &Session) -> Result<()> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
         let mut behind = Some(String::new());
         while let Some(name) = behind {
-            behind = only(&session.query(&some, &[&name]).await?)?.read(0)?;
+            let rows = session.query(&some, &[&name]).await?;
+            behind = only(&rows)?.read(0)?;
+            for queue in only(&rows)?.read::<Option<Vec<String>>>(1)?.unwrap_or_default() {
+                let mend = format!("select {}.set_vacuum('{queue}')", self.schema_name());
+                warn!(queue, mend, "autovacuum still pauses on the queue's tables, which are in use");
+            }
         }
         Ok(())
     }
