@@ -43,7 +43,7 @@ begin
     -- As trunkline.apply_shared_rights does once the table exists.
     for operator in
         select distinct g.role from trunkline.granted g join pg_roles r on r.rolname = g.role
-        where g.kind = 'operator' and g.queue = '' and not has_column_privilege(g.role, 'trunkline.moving', 'size', 'select')
+        where g.kind = 'operator' and g.queue = '' and not has_column_privilege(r.oid, 'trunkline.moving', 'size', 'select')
     loop
         execute format('grant select (queue, target, size) on trunkline.moving to %I', operator);
     end loop;

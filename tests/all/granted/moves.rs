@@ -11,6 +11,10 @@ async fn operator_of_all_queues_sees_how_many_messages_move() {
                  exception when duplicate_object then null; end $$;
                  select trunkline.grant_rights('moves_first', 'operator')";
     admin.batch_execute(roles).await.expect("granted");
+    // A role that was dropped leaves a row.
+    let gone = "create role moves_gone; select trunkline.grant_rights('moves_gone', 'operator');
+                drop owned by moves_gone; drop role moves_gone";
+    admin.batch_execute(gone).await.expect("dropped");
     let tables = include_str!("../../../sql/statements/move_tables.sql");
     for _ in 0..2 {
         admin.batch_execute(&format!("begin; {tables}; commit")).await.expect("created");
