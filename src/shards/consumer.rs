@@ -210,11 +210,12 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns the seats of all shards that are up, beginning with the next one in rotation.
+    /// Returns the seats of all shards that can be reached, beginning with the next one in
+    /// rotation.
     pub(super) fn awake(&self) -> Vec<usize> {
         let count = self.seats.len();
         let from = self.next % count;
-        (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_down()).collect()
+        (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_unreachable()).collect()
     }
 
     /// Dequeues due messages on all shards that are up. If some shards return fewer messages than

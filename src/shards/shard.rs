@@ -85,9 +85,7 @@ impl Shard {
 
     /// Marks the shard as down. From then on a task tries to reach it, and no caller waits for it.
     pub(super) fn lost(self: &Arc<Self>, error: &Error) {
-        // Later calls return this reason, and nothing has happened for them.
-        let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-        if self.health.lost(error.clone().without_effect(cause)) {
+        if self.health.lost(reason(error)) {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is down; messages are enqueued on the other shards");
         }
@@ -101,6 +99,12 @@ impl Shard {
             self.try_after(SOON);
         }
         is_down
+    }
+
+    /// Returns true if the server could not be reached. A shard that only refuses enqueues, for
+    /// example because its disk is full, may still answer reads and dequeues.
+    pub(super) fn is_unreachable(self: &Arc<Self>) -> bool {
+        self.is_down() && self.why_unreachable().is_some()
     }
 
     /// Reads from the shard. If the shard is known to be unreachable, it has only [`GRACE`] to
@@ -123,8 +127,7 @@ impl Shard {
         self.health.error()
     }
 
-    /// Returns the error of a shard that could not be reached. A shard that only refuses enqueues,
-    /// for example because its disk is full, may still answer reads.
+    /// Returns the error of a shard that could not be reached.
     pub(super) fn why_unreachable(&self) -> Option<Error> {
         self.why_away().filter(Error::is_closed)
     }
@@ -159,6 +162,13 @@ impl Shard {
     }
 }
 
+/// Converts the error of the call that found a shard down to the error that later calls return.
+/// Nothing has happened for them.
+fn reason(error: &Error) -> Error {
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    error.clone().without_effect(cause)
+}
+
 /// Returns the shard's name, and whether the shard is draining.
 async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     let sql = db.statement("shard", include_str!("../../sql/statements/shard.sql"));
@@ -186,7 +196,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
         match row_of(&shard.db, Class::Store).await {
             Err(error) if error.is_closed() => {
                 debug!(shard = %shard.id, %error, "shard is still away");
-                shard.health.lost(error);
+                shard.health.lost(reason(&error));
             }
             // Any answer shows that the server is up.
             answer => {

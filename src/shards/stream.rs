@@ -123,8 +123,13 @@ impl<T: Payload> Stream for Messages<T> {
             this.sit();
         }
         let count = this.parts.len();
-        let awake: Vec<Id> =
-            this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
+        let awake: Vec<Id> = this
+            .parts
+            .iter()
+            .map(|part| &part.shard)
+            .filter(|shard| !shard.is_unreachable())
+            .map(|shard| shard.id)
+            .collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let ShardStream { shard, messages } = &mut this.parts[at];
             // Takes items that are ready first. The next item may be the rest of a lease, or an
