@@ -250,7 +250,7 @@ impl Carrier {
             self.tell_why(&why);
             self.metrics.again.increment(1);
             if !self.waits(&attempt, pause).await {
-                return give_back(&attempt).await;
+                return self.give_back(&attempt).await;
             }
             pause = (pause * 2).min(PAUSES.1);
         }
@@ -264,6 +264,24 @@ impl Carrier {
             () = tokio::time::sleep(pause.mul_f64(0.5 + crate::spread() / 2.0)) => true,
             () = self.stop.cancelled() => false,
             () = lost.cancelled() => false,
+        }
+    }
+
+    /// Releases a message that was not sent, and tries again while that fails. If a shutdown takes
+    /// too long, the worker gives up on this call, and the message comes back without a counted
+    /// attempt.
+    async fn give_back(&self, attempt: &Attempt<Raw>) -> std::result::Result<(), Failure> {
+        let (lost, mut pause) = (attempt.lost(), PAUSES.0);
+        loop {
+            let Err(error) = attempt.release().await else { return Ok(()) };
+            debug!(id = attempt.lease().id, %error, "not given back yet");
+            if error.is_lease_lost() || lost.is_cancelled() && !self.stop.is_cancelled() {
+                return Err(Failure::retry("the lease was lost"));
+            }
+            if lost.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                std::future::pending::<()>().await;
+            }
+            pause = (pause * 2).min(PAUSES.1);
         }
     }
 
@@ -315,20 +333,5 @@ impl Carrier {
         self.metrics.refused.increment(1);
         warn!(queue = self.queue, why, "refused for good");
         Failure::dead(why)
-    }
-}
-
-/// Releases a message that was not sent. Tries again until its lease is lost; a shutdown gives up
-/// after some time, and then the message comes back when its lease ends.
-async fn give_back(attempt: &Attempt<Raw>) -> std::result::Result<(), Failure> {
-    let (lost, mut pause) = (attempt.lost(), PAUSES.0);
-    loop {
-        let Err(error) = attempt.release().await else { return Ok(()) };
-        if error.is_lease_lost() || lost.is_cancelled() {
-            return Err(Failure::retry("the relay ended, and the lease was lost"));
-        }
-        debug!(id = attempt.lease().id, %error, "not given back yet");
-        let _ = lost.run_until_cancelled(tokio::time::sleep(pause)).await; // the next turn returns
-        pause = (pause * 2).min(PAUSES.1);
     }
 }

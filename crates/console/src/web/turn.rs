@@ -17,8 +17,8 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The maximum time that a page may take. The server stops each of its queries after ten seconds.
 const PAGE: Duration = Duration::from_secs(30);
-/// The maximum time of a page if the last sample of the database failed. The library waits for a
-/// lost server once per query of a page.
+/// The maximum time of a page if the last sample found no connection to the database. The library
+/// waits for a lost server once per query of a page.
 const PAGE_IN_AN_OUTAGE: Duration = Duration::from_secs(3);
 
 /// Makes a page wait for its turn to query the database. Once started, a page runs to its end even

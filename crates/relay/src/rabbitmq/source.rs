@@ -162,7 +162,8 @@ impl RabbitmqSource {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
         let mut found = None;
-        while let Ok(next) = timeout(PATIENCE, consumer.next()).await {
+        // A slow broker may need a while for the first message.
+        while let Ok(next) = timeout(if found.is_none() { PATIENCE } else { WAIT }, consumer.next()).await {
             let delivery = next.ok_or_else(|| self.said("the consumer ended"))?.map_err(|cause| self.said(cause))?;
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
             found = Some(offset);
