@@ -794,8 +794,8 @@ begin
     if room is null and not coalesce(token > 0, false) and exists (
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = 'trunkline."limit_orders"'::regclass and l.mode = 'ExclusiveLock' and l.granted
-              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid <> pg_backend_pid()) then
-        return 0.05; -- the time for which do_bucket_ waits
+              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
+        return 0.25; -- as consumers pause for locked messages at most
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -2903,7 +2903,7 @@ begin
     end if;
     return query
         select o.due_at, least(o.due_at, now()),
-               case when not false then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
+               case when not false and o.due_at is not null then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
                pg_snapshot_xmin(s)::text::bigint,
                pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
                extract(epoch from clock_timestamp() - began)::float8
@@ -2923,7 +2923,7 @@ begin
     end if;
     return query
         select o.due_at, least(o.due_at, now()),
-               case when not false then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
+               case when not false and o.due_at is not null then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
                pg_snapshot_xmin(s)::text::bigint,
                pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
                extract(epoch from clock_timestamp() - began)::float8
@@ -2943,7 +2943,7 @@ begin
     end if;
     return query
         select o.due_at, least(o.due_at, now()),
-               case when not false then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
+               case when not false and o.due_at is not null then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
                pg_snapshot_xmin(s)::text::bigint,
                pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
                extract(epoch from clock_timestamp() - began)::float8
@@ -4653,7 +4653,7 @@ function set_paused(queue text, paused boolean) returns void language plpgsql vo
 
 function set_schedule(name text, queue text, expression text, payload text, zone text DEFAULT 'UTC'::text, metadata jsonb DEFAULT NULL::jsonb, missed text DEFAULT 'once'::text, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function set_vacuum(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=1s;
+function set_vacuum(queue text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s;
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
 

@@ -199,10 +199,11 @@ impl<T: Payload> Attempt<T> {
     /// # Errors
     /// The errors of [`Queue::release`].
     pub async fn release(&self) -> Result<()> {
-        self.told.end(Ended::Released);
+        let before = self.told.end(Ended::Released);
         let outcome = self.queue.release([self.lease]).await;
         if outcome.is_err() {
-            self.told.end(Ended::ReleaseFailed);
+            // The handler may have ended the lease before.
+            self.told.end(if matches!(before, Ended::No) { Ended::ReleaseFailed } else { before });
         }
         outcome
     }

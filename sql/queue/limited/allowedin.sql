@@ -21,8 +21,8 @@ begin
     if room is null and not coalesce(token > 0, false) and exists (
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = 'trunkline.{limit_}'::regclass and l.mode = 'ExclusiveLock' and l.granted
-              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid <> pg_backend_pid()) then
-        return 0.05; -- the time for which do_bucket_ waits
+              and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
+        return 0.25; -- as consumers pause for locked messages at most
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -19,7 +19,7 @@ begin
     end if;
     return query
         select o.due_at, least(o.due_at, now()),
-               case when not {paused} then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
+               case when not {paused} and o.due_at is not null then greatest(extract(epoch from o.due_at - clock_timestamp())::float8, held) end,
                pg_snapshot_xmin(s)::text::bigint,
                pg_snapshot_xmin(s)::text::bigint + age(pg_snapshot_xmin(s)::xid),
                extract(epoch from clock_timestamp() - began)::float8

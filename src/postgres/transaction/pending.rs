@@ -48,6 +48,9 @@ impl<R> Pending<R> {
                 self.pipeline.flush();
             }
             if !self.sent.is_sent() {
+                if let Some(error) = self.pipeline.failure() {
+                    return Poll::Ready(Err(error));
+                }
                 let text =
                     "the transaction ended before this statement was sent; commit it, or await the answer before";
                 return Poll::Ready(Err(Error::invalid(text)));

@@ -32,7 +32,10 @@ pub(super) fn copies(text: &str) -> bool {
     }
     loop {
         rest = after_space(rest);
-        let Some(sign) = rest.chars().next() else { return false };
+        let Some(sign) = rest.chars().next() else {
+            // A bracket may stand in a text that is quoted in another way.
+            return depth > 0 && has_copy(&text);
+        };
         if is_of_word(sign) {
             let (next, after) = word(rest);
             if depth == 0 && matches!((before, next), ("from", "stdin") | ("to", "stdout")) {
@@ -49,6 +52,14 @@ pub(super) fn copies(text: &str) -> bool {
             _ => {}
         }
     }
+}
+
+/// Returns true if the text has the words of a copy in any place.
+fn has_copy(text: &str) -> bool {
+    text.split_whitespace().collect::<Vec<_>>().windows(2).any(|pair| {
+        matches!(pair, ["from", end] if end.starts_with("stdin"))
+            || matches!(pair, ["to", end] if end.starts_with("stdout"))
+    })
 }
 
 /// Returns true if a statement begins or ends a transaction, which only `Transaction` may do.
@@ -161,6 +172,7 @@ mod tests {
             "/* a */ copy (select 1) to stdout (format csv)",
             "copy t(a)from/**/stdin",
             "copy \"from\" to stdout",
+            "copy (select $$($$) to stdout",
         ] {
             assert!(copies(text), "{text}");
         }

@@ -52,17 +52,26 @@ impl<T: Payload> Queue<T> {
     pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         let undelivered = Undelivered(transaction);
-        let outcome = self.take_pages(transaction, n, &mut taken).await;
+        let (mut is_apart, pages) = (false, &mut taken);
+        let outcome = self.take_pages(transaction, n, pages, &mut is_apart).await;
         // An error of the server has undone the take. Another error may follow a take, for example
         // if a payload has another type now.
-        let is_undone = |error: &Error| error.sqlstate().is_some() || error.is_no_queue();
+        let is_undone = |error: &Error| is_apart || error.sqlstate().is_some() || error.is_no_queue();
         if outcome.is_ok() || taken.messages.is_empty() && outcome.as_ref().is_err_and(is_undone) {
             std::mem::forget(undelivered);
         }
         outcome.map(|()| taken)
     }
 
-    async fn take_pages(&self, transaction: &impl InTransaction, n: usize, taken: &mut Dequeued<T>) -> Result<()> {
+    /// Takes one page after another. Sets `is_apart` while it runs a statement outside the
+    /// transaction.
+    async fn take_pages(
+        &self,
+        transaction: &impl InTransaction,
+        n: usize,
+        taken: &mut Dequeued<T>,
+        is_apart: &mut bool,
+    ) -> Result<()> {
         for _ in 0..CUTS {
             let wanted = n.saturating_sub(taken.messages.len());
             if wanted == 0 {
@@ -77,7 +86,9 @@ impl<T: Payload> Queue<T> {
             taken.unreadable.extend(more.unreadable);
             taken.met_unreadable |= met_unreadable;
             if left_alone && wanted > got {
+                *is_apart = true;
                 self.shared.cut(wanted - got).await?;
+                *is_apart = false;
             } else if !met_unreadable {
                 break;
             }
