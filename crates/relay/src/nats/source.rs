@@ -72,6 +72,14 @@ struct StreamReading {
     looked: u64,
 }
 
+impl StreamReading {
+    /// Returns true if the next message is the one after this position. Without a position, it is
+    /// the first one: earlier messages were read, but perhaps not stored.
+    fn is_at(&self, position: Option<Position>) -> bool {
+        position.map_or(self.delivered == 0, |place| place == (self.created, self.sequence))
+    }
+}
+
 /// A position in a stream: the time of the stream's creation in nanoseconds, and a sequence number.
 type Position = (i128, u64);
 
@@ -169,7 +177,7 @@ impl NatsSource {
 
     async fn next(&mut self, after: Option<Position>, most: usize) -> Result<Vec<Incoming>> {
         let mut reading = match self.reading.take() {
-            Some(reading) if after.is_none_or(|place| place == (reading.created, reading.sequence)) => reading,
+            Some(reading) if reading.is_at(after) => reading,
             _ => self.begin(after).await?,
         };
         let (mut found, mut bytes) = (Vec::new(), 0);

@@ -84,6 +84,25 @@ async fn in_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand)) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
+/// The first transaction fails, so no position is stored when its messages have been read.
+async fn first_store_fails(kind: Kind) {
+    let stand = Stand::of(kind, 0).await;
+    let fails = "do $$ begin
+        create sequence public.tries;
+        create function public.fail_once() returns trigger language plpgsql as
+            'begin if nextval(''public.tries'') = 1 then raise exception ''once'' using errcode = ''40001''; end if; return new; end';
+        create trigger fail_once before insert on trunkline.queue_q for each row execute function public.fail_once();
+    end $$";
+    stand.db.run(&trunkline::postgres::Statement::<(), ()>::new(fails), ()).await.expect("created");
+    let mut sent = Sent::default();
+    send(&stand, &mut sent, 60).await;
+    let relay = Running::of(&stand).await;
+    stored(&stand, sent.sure() as u64).await;
+    assert!(relay.progress.again() > 0, "it failed once");
+    relay.end().await;
+    sent.against(&taken(&stand).await).exactly_once();
+}
+
 /// Kills relays at any point, and runs two with the same name at the same time.
 async fn relays_killed(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
@@ -176,6 +195,12 @@ macro_rules! of_each {
             #[ignore = $needs]
             async fn one_that_was_taken_for_dead_changes_nothing() {
                 fenced($which).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            #[ignore = $needs]
+            async fn each_arrives_once_where_the_first_store_fails() {
+                first_store_fails($which).await;
             }
         }
     )* };
