@@ -246,15 +246,16 @@ impl Shared {
     }
 
     /// Returns how long a pause or a limit holds back a due message, as far as time alone decides
-    /// that: of a pause, the longest time. Returns `None` if no due message is held back.
+    /// that: of a pause, the longest time, and zero if nothing holds it back. Returns `None` if no
+    /// message is due.
     pub async fn held_back(self: &Arc<Self>) -> Result<Option<Duration>> {
         let start = self.lanes().reached();
         let mut shortest = None::<Duration>;
         for row in &self.query_again(&self.sql.look, &[&start]).await? {
             let due_in: Option<f64> = row.read(2)?;
-            if Look::of(row)?.is_due() && due_in.is_none_or(|seconds| seconds > 0.0) {
-                let held = due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                let held = held.unwrap_or(Duration::MAX);
+            if Look::of(row)?.is_due() {
+                let held = due_in.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
+                let held = held.and_then(std::result::Result::ok).unwrap_or(Duration::MAX);
                 shortest = Some(shortest.map_or(held, |shortest| shortest.min(held)));
             }
         }

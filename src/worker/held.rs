@@ -78,6 +78,9 @@ pub(super) struct Held<T> {
     checked: Instant,
     /// The time of the last lease request.
     asked: Instant,
+    /// The number of leases without a message since the last one with messages, counted while a
+    /// message is due.
+    misses: u32,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
 }
@@ -101,6 +104,7 @@ impl<T> Held<T> {
             alone: None,
             checked: now,
             asked: now,
+            misses: 0,
             order: per_key.map(|per_key| Order::new(per_key, lease)),
         }
     }
@@ -113,11 +117,20 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
+    /// Counts a lease without a message while one is due. Returns the number of such leases.
+    pub fn missed(&mut self) -> u32 {
+        self.misses += 1;
+        self.misses
+    }
+
     /// Adds leased messages; `now` is the time when the reply arrived. On the server, the leases
     /// began, and end, slightly earlier. Renewals leave enough time for that difference.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
             self.started = now; // no message could start before this
+        }
+        if !messages.is_empty() {
+            self.misses = 0;
         }
         // If keys have a rate, the partition's next worker relies on the latest time at which this
         // worker may start a message.

@@ -22,6 +22,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The minimum wait for messages that are held back, or are being moved to the backlog of their
 /// key.
 const LEAST: Duration = Duration::from_millis(5);
+/// The number of times that a draining worker asks in vain for a message that is due.
+const MISSES: u32 = 3;
 /// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -82,8 +84,11 @@ impl<T: Payload> Station<T> {
         {
             return Ok(Some(wait));
         }
-        let held = self.queue.shared.held_back().await?;
-        Ok(held.map(|held| held.clamp(LEAST, LONGEST)))
+        Ok(match self.queue.shared.held_back().await? {
+            // Another session may have locked the message, or the limits, when this worker asked.
+            Some(Duration::ZERO) => (self.held().missed() < MISSES).then_some(LEAST),
+            held => held.map(|held| held.clamp(LEAST, LONGEST)),
+        })
     }
 
     /// Gives back messages that wait behind failed ones. Also lets keys rest that have enough
