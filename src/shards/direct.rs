@@ -21,6 +21,7 @@ use crate::{
         enqueue::Tries,
         id::Sharded,
         queue::Queue,
+        routing::Routing,
         verbs::named,
     },
 };
@@ -35,6 +36,9 @@ impl<T: Payload> Queue<T> {
     /// The errors of [`Queue::enqueue`]. Shards that are down are skipped in the same way.
     pub async fn send_direct(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
+        if let Some(unique) = message.unique() {
+            tries.routing = Routing::by_key(&*unique.key);
+        }
         loop {
             let member = tries.next().await?;
             let waiting = member.shard.health.begin(Instant::now());

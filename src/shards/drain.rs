@@ -72,8 +72,9 @@ impl Set {
     }
 
     async fn drain_by(&self, shard: Id, moves: bool, mut report: impl FnMut(&Left)) -> Result<Left> {
-        let others = self.list();
-        if !others.iter().any(|other| other.id.is_some_and(|id| id != shard) && !other.drains) {
+        let places = self.0.places();
+        let mut others = places.iter().filter_map(|place| place.shard()).filter(|other| other.id != shard);
+        if !others.any(|other| !other.health.is_leaving()) {
             let why = "there is no other shard that takes messages; name the others, too, or let them resume";
             return named(shard, Err(Error::invalid(why)));
         }
@@ -117,12 +118,16 @@ impl Set {
         if moving == 0 {
             return brought;
         }
+        let next = match &brought {
+            Err(error) if !error.is_closed() => "remove the cause, and call it again",
+            _ => "call it again when all servers answer",
+        };
         let why = brought.err().map_or_else(|| "a server does not answer".to_owned(), |error| error.to_string());
         named(
             shard,
             Err(Error::invalid(format!(
                 "the shard takes messages again, but {moving} of its messages are still on their way to other shards, where no consumer \
-                 receives them: {why}; call it again when all servers answer"
+                 receives them: {why}; {next}"
             ))),
         )
     }

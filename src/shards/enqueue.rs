@@ -99,7 +99,7 @@ impl<T: Payload> Queue<T> {
 pub(super) struct Tries<'a, T> {
     queue: &'a Queue<T>,
     turn: usize,
-    routing: Routing,
+    pub(super) routing: Routing,
     began: Option<Instant>,
     /// The errors of the shards that have been tried since the call last waited.
     failed: Vec<(Id, Error)>,

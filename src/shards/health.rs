@@ -131,6 +131,11 @@ impl Health {
         self.reason().clone()
     }
 
+    /// Returns true if the shard is draining or drained, as it last said. It may be down now.
+    pub fn is_leaving(&self) -> bool {
+        self.drains.load(Ordering::Relaxed) || self.is_drained.load(Ordering::Relaxed)
+    }
+
     /// Records whether the shard is draining, as its database reports.
     pub fn drains(&self, drains: bool) {
         self.drains.store(drains, Ordering::Relaxed);
