@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::counts::Counts;
-use crate::{any::AnyQueue, text::Text};
+use crate::{any::AnyQueue, print, text::Text};
 
 /// The pause between two queries. Each query scans the queue's rows, so the program sends none
 /// while it has work.
@@ -14,7 +14,7 @@ const LOOKS: u32 = 20;
 
 /// Waits until the queue is drained, even if the database is unavailable for some time.
 pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
-    let mut quiet = 0;
+    let (mut quiet, mut is_said) = (0, false);
     while quiet < LOOKS {
         let before = counts.started();
         tokio::time::sleep(PAUSE).await;
@@ -26,6 +26,12 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
         match queue.stats().await {
             // A message that is leased but not started yet is in `leased`.
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
+            Err(error) if !error.is_closed() && !is_said => {
+                print::note(format!(
+                    "warning: it is not known whether the queue is drained, so the program goes on: {error}"
+                ));
+                (quiet, is_said) = (0, true);
+            }
             _ => quiet = 0,
         }
     }

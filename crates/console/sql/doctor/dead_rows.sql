@@ -20,7 +20,8 @@ from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
     select greatest(s.last_autovacuum, s.last_vacuum) as at,
            coalesce(greatest(s.last_autovacuum, s.last_vacuum), (select q.created_at from trunkline.queue q where q.name = substr(s.relname, strpos(s.relname, '_') + 1)),
                     '-infinity') as since) l, lateral (
-    select exists (select from pg_stat_activity a where a.datname = current_database() and a.backend_xmin is not null and a.xact_start < l.at)
+    select exists (select from pg_stat_activity a where a.datname = current_database() and a.backend_xmin is not null and a.xact_start < l.at
+                     and not exists (select from pg_stat_progress_vacuum w where w.pid = a.pid))
         or exists (select from pg_prepared_xacts p where p.database = current_database() and p.prepared < l.at)
         or exists (select from pg_replication_slots r where r.xmin is not null)
         or exists (select from pg_stat_replication r where r.backend_xmin is not null) as is_held) v

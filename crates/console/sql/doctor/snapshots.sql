@@ -11,4 +11,5 @@ select case when a.backend_xmin is null and a.backend_xid is null then 'advice' 
 from pg_stat_activity a
 where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
   and a.xact_start < now() - interval '{patience}'
+  and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid) -- its snapshot holds back no vacuum
 order by a.xact_start

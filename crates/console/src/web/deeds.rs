@@ -132,7 +132,11 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
 }
 
 async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
-    let why = format!("{}. Nothing was done.", reason(error).trim_end_matches('.'));
+    let what = match error.is_outcome_unknown() {
+        true => "Look at the audit before you try again: it has the action if it was done.",
+        false => "Nothing was done.",
+    };
+    let why = format!("{}. {what}", reason(error).trim_end_matches('.'));
     again(site, visitor, form, status_of(error), "The action failed".to_owned(), why, &action.place()).await
 }
 
