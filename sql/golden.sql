@@ -4565,7 +4565,7 @@ function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bi
 
 function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s;
 
 function not_stored(queue text, wanted bigint, stored bigint) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

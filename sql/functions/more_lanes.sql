@@ -1,5 +1,5 @@
 create or replace function trunkline.more_lanes(queue text, lanes int) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' as $$
 -- Gives a queue with keys more lanes, for trunkline.alter_queue. Each existing lane is divided into several, which
 -- inherit its holder, its floor and its other state. So a running worker keeps its keys. Rows with
 -- keys of several lanes are split. The lanes get new numbers, so that a row from a program with the
@@ -23,7 +23,12 @@ begin
     first := now_is.first_lane + now_is.lanes;
     -- Tables are locked in the order in which leases lock them. Leases that have already begun are finished when the
     -- locks are granted.
-    execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
+    begin
+        execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
+    exception when lock_not_available then
+        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    end;
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);
     perform trunkline.sort_lanes(queue, lanes, first);

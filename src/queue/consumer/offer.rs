@@ -119,7 +119,11 @@ impl<T: Payload> Queue<T> {
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
-                Err(_) if offer.count > 0 => break, // the caller receives the earlier pages
+                // The caller receives the earlier pages.
+                Err(error) if offer.count > 0 => {
+                    self.shared.may_have_lost(&error, how, wanted);
+                    break;
+                }
                 outcome => outcome?,
             };
             let size = page.size;

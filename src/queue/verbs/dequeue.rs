@@ -15,7 +15,7 @@ use tracing::{Instrument, Span, warn};
 
 use self::back::unanswered;
 use crate::{
-    error::{Result, caught},
+    error::{Error, Result, caught},
     postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         batch::{
@@ -44,6 +44,13 @@ impl DequeueMode {
 }
 
 impl Shared {
+    /// Warns if a take whose error the caller does not receive may have removed messages.
+    pub(crate) fn may_have_lost(&self, error: &Error, how: DequeueMode, wanted: usize) {
+        if error.is_outcome_unknown() && matches!(how, DequeueMode::Take) {
+            warn!(queue = self.name(), %error, "a take may have removed up to {wanted} messages that no caller receives");
+        }
+    }
+
     /// Dequeues up to `n` messages. Each statement runs in a separate transaction.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Dequeued<T>> {
         self.put_back_unclaimed();
@@ -55,6 +62,7 @@ impl Shared {
                 // The caller receives the earlier pages. In a queue with keys, the worker needs the
                 // error instead, because messages may be leased that it has not received.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
+                    self.may_have_lost(&error, how, wanted);
                     break;
                 }
                 outcome => outcome?,

@@ -157,7 +157,7 @@ impl Shared {
             }
             parcel.claims.push(message.unique());
             parcel.dues.push(message.due().number()?);
-            parcel.lanes.push(self.lane(message.priority())?.into());
+            parcel.lanes.push(self.lane_of(message.priority(), message.key())?.into());
             self.column.encode(message.payload(), &mut parcel.elements)?;
             if !message.metadata().is_empty() || trace.is_some() {
                 stamp.clear();
