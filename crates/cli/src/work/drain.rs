@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::counts::Counts;
-use crate::{any::AnyQueue, print, text::Text};
+use crate::{any::AnyQueue, error::Error, print, text::Text};
 
 /// The pause between two queries. Each query scans the queue's rows, so the program sends none
 /// while it has work.
@@ -26,7 +26,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
         match queue.stats().await {
             // A message that is leased but not started yet is in `leased`.
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
-            Err(error) if !error.is_closed() && !is_said => {
+            Err(Error::Database(error)) if !error.is_closed() && !is_said => {
                 print::note(format!(
                     "warning: it is not known whether the queue is drained, so the program goes on: {error}"
                 ));
