@@ -4553,6 +4553,8 @@ function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_s
 
 function listen(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function lock_partitions(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s;
+
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function look_floor(queue text, keep boolean) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
@@ -4565,7 +4567,7 @@ function missing(ids bigint[], sizes integer[], found_nrs bigint[], found_ids bi
 
 function more(queue text, holder bigint, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s;
+function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function not_stored(queue text, wanted bigint, stored bigint) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -1,5 +1,5 @@
 create or replace function trunkline.more_lanes(queue text, lanes int) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' as $$
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives a queue with keys more lanes, for trunkline.alter_queue. Each existing lane is divided into several, which
 -- inherit its holder, its floor and its other state. So a running worker keeps its keys. Rows with
 -- keys of several lanes are split. The lanes get new numbers, so that a row from a program with the
@@ -21,14 +21,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each partition falls into several.', now_is.lanes);
     end if;
     first := now_is.first_lane + now_is.lanes;
-    -- Tables are locked in the order in which leases lock them. Leases that have already begun are finished when the
-    -- locks are granted.
-    begin
-        execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
-    exception when lock_not_available then
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-    end;
+    perform trunkline.lock_partitions(queue);
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);
     perform trunkline.sort_lanes(queue, lanes, first);

@@ -31,13 +31,7 @@ begin
     first := now_is.first_lane;
     perform trunkline.install_queue(queue); -- the statements below call its functions
     if now_is.lanes > 0 then
-        begin
-            -- Tables are locked in the order in which a lease locks them.
-            execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
-        exception when lock_not_available then
-            raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-                hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-        end;
+        perform trunkline.lock_partitions(queue);
         execute format('update trunkline.%I q set keys = array_replace(q.keys, null, '''') where array_position(q.keys, null) is not null', rows);
         get diagnostics changed = row_count;
         what := 'keys that were null';

@@ -117,6 +117,7 @@ const INTERNAL: &[&str] = &[
     "place_schedules",
     "schedules_due_in",
     "set_paused",
+    "lock_partitions",
     "set_vacuum",
     "tick",
     "build_dispatch",

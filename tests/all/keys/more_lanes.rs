@@ -177,3 +177,14 @@ async fn impossible_partition_numbers_are_refused_with_advice() {
     let error = sql.execute(row, &[]).await.expect_err("refused");
     assert_eq!(error.code().map(SqlState::code), Some("TL002"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_behind_a_long_transaction_ends_with_advice() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
+    sql.batch_execute("begin; select from trunkline.queue_q").await.expect("the table is in use");
+    let error = db.alter_queue("q", &Changes::new().partitions(4)).await.expect_err("it cannot be locked");
+    assert!(error.to_string().contains("queue 'q' is in use") && error.to_string().contains("ten seconds"), "{error}");
+    queue.enqueue(Draft::new(1).key("a")).await.expect("others go on");
+    sql.batch_execute("rollback").await.expect("free");
+    raise(&db, 4).await;
+}

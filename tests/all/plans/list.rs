@@ -321,6 +321,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "rebuild",
             "resume_queue",
             "set_paused",
+            "lock_partitions",
             "set_vacuum",
             "sort_lanes",
         ],
