@@ -78,8 +78,7 @@ pub(super) struct Held<T> {
     checked: Instant,
     /// The time of the last lease request.
     asked: Instant,
-    /// The number of leases without a message since the last one with messages, counted while a
-    /// message is due.
+    /// The number of leases in a row that missed a message: see [`Held::asked_in_vain`].
     misses: u32,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
@@ -117,9 +116,10 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Counts a lease without a message while one is due. Returns the number of such leases.
-    pub fn missed(&mut self) -> u32 {
-        self.misses += 1;
+    /// Records a lease without a message. Counts it if it `missed` a message that is due and that
+    /// nothing is known to hold back. Returns the number of such leases in a row.
+    pub fn asked_in_vain(&mut self, missed: bool) -> u32 {
+        self.misses = if missed { self.misses + 1 } else { 0 };
         self.misses
     }
 

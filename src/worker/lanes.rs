@@ -22,7 +22,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The minimum wait for messages that are held back, or are being moved to the backlog of their
 /// key.
 const LEAST: Duration = Duration::from_millis(5);
-/// The number of times that a draining worker asks in vain for a message that is due.
+/// The number of times in a row that a draining worker asks in vain for a message that nothing is
+/// known to hold back.
 const MISSES: u32 = 3;
 /// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -84,11 +85,10 @@ impl<T: Payload> Station<T> {
         {
             return Ok(Some(wait));
         }
-        Ok(match self.queue.shared.held_back().await? {
-            // Another session may have locked the message, or the limits, when this worker asked.
-            Some(Duration::ZERO) => (self.held().missed() < MISSES).then_some(LEAST),
-            held => held.map(|held| held.clamp(LEAST, LONGEST)),
-        })
+        let held = self.queue.shared.held_back().await?;
+        // Another session may have locked the message, or the limits, when this worker asked.
+        let misses = self.held().asked_in_vain(held == Some(Duration::ZERO));
+        Ok(held.filter(|_| misses < MISSES).map(|held| held.clamp(LEAST, LONGEST)))
     }
 
     /// Gives back messages that wait behind failed ones. Also lets keys rest that have enough

@@ -160,7 +160,7 @@ async fn rows_that_were_read_may_still_be_those_of_a_failed_statement() {
 }
 
 #[tokio::test]
-async fn rows_that_came_before_somebody_looked_at_the_reply_are_kept() {
+async fn rows_that_came_before_a_look_at_the_reply_are_kept() {
     let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let mut reply = connection.send_in_parts(group(&["select 1"]));
     server.write_all(&[answer(1), ready(b'I')].concat()).await.expect("sent");
