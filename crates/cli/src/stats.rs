@@ -95,10 +95,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
             }
         }
     }
-    match lacking {
-        Some(error) if found.is_empty() => Err(error.into()),
-        _ => Ok(found),
-    }
+    some_of(found, lacking)
 }
 
 /// A queue's name and its counts, in the order of the fields of [`Stats`].
@@ -163,6 +160,11 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
             }
         }
     }
+    some_of(found, lacking)
+}
+
+/// Returns the counts, or the error of a queue that the role may not count if there are no counts.
+fn some_of(found: Vec<QueueCounts>, lacking: Option<trunkline::Error>) -> Result<Vec<QueueCounts>> {
     match lacking {
         Some(error) if found.is_empty() => Err(error.into()),
         _ => Ok(found),
