@@ -70,7 +70,7 @@ impl Ward {
 
     /// Returns the findings of a doctor without patience.
     async fn found(&self) -> Vec<Finding> {
-        Doctor::new().patience(Duration::ZERO).examine(&self.db).await.expect("examined")
+        impatient(Doctor::new(), &self.db).await
     }
 
     /// Returns the findings of a check.
@@ -89,6 +89,22 @@ impl Ward {
             tokio::task::yield_now().await;
         }
         found.into_iter().next().expect("one")
+    }
+}
+
+/// Returns the findings of a doctor without patience, once the library's own statements have ended.
+/// Without patience, a statement that runs at that moment is a finding too.
+async fn impatient(doctor: Doctor, db: &Db) -> Vec<Finding> {
+    let doctor = doctor.patience(Duration::ZERO);
+    let deadline = Instant::now() + SOON;
+    loop {
+        let found = doctor.examine(db).await.expect("examined");
+        let is_own = |one: &Finding| one.check == "snapshots" && one.what.contains("(trunkline, ");
+        if !found.iter().any(is_own) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "a transaction of the library stays open: {found:#?}");
+        tokio::task::yield_now().await;
     }
 }
 
@@ -319,13 +335,13 @@ async fn a_schema_of_another_name_is_looked_at_instead() {
     db.queue::<i64>("q").await.expect("opened").enqueue(1).await.expect("enqueued");
     ward.say("alter table trial.queue_q set (autovacuum_enabled = off); drop index trial.due_q").await;
     assert_eq!(ward.found().await, [], "the other one");
-    let found = Doctor::new().patience(Duration::ZERO).examine(&db).await.expect("examined");
+    let found = impatient(Doctor::new(), &db).await;
     let mut checks: Vec<&str> = found.iter().map(|one| one.check).collect();
     checks.sort_unstable();
     assert_eq!(checks, ["consumers", "indexes", "vacuum_off"], "{found:#?}");
     for one in found.iter().filter(|one| one.check != "consumers") {
         ward.say(&one.mend).await;
     }
-    let found = Doctor::new().patience(Duration::ZERO).examine(&db).await.expect("examined");
+    let found = impatient(Doctor::new(), &db).await;
     assert!(found.len() == 1 && found[0].check == "consumers", "{found:#?}");
 }

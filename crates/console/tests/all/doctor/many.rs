@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::{Ward, connect};
+use super::{Ward, connect, impatient};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_queues_without_a_consumer_are_one_finding() {
@@ -17,7 +17,7 @@ async fn many_queues_without_a_consumer_are_one_finding() {
     let found = ward.of("consumers").await;
     assert!(found.len() == 1 && found[0].queue.is_none() && found[0].queues.len() == 13, "{found:#?}");
     assert!(found[0].what.starts_with("13 queues (nightly_00, nightly_01, nightly_02 and 10 more); in "), "{found:?}");
-    let examine = async |doctor: Doctor| doctor.patience(Duration::ZERO).examine(&ward.db).await.expect("examined");
+    let examine = async |doctor: Doctor| impatient(doctor, &ward.db).await;
     let found = examine(Doctor::new().skip_queue("nightly_*")).await;
     assert!(found.len() == 1 && found[0].queue.as_deref() == Some("orders"), "{found:#?}");
     assert_eq!(examine(Doctor::new().skip_check("consumers")).await, []);

@@ -1,11 +1,9 @@
 //! Findings about the rights of the doctor's own role.
 
-use std::time::Duration;
-
 use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::Ward;
+use super::{Ward, impatient};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_role_may_not_look_at_is_said() {
@@ -18,8 +16,7 @@ async fn what_a_role_may_not_look_at_is_said() {
     .await;
     let url = ward.server.url("postgres").replace("user=trunkline", "user=Shop");
     let db = Db::connect(&url).await.expect("connected");
-    let doctor = Doctor::new().patience(Duration::ZERO);
-    let found = doctor.examine(&db).await.expect("examined");
+    let found = impatient(Doctor::new(), &db).await;
     let of = |check: &str| found.iter().filter(|one| one.check == check).map(|one| one.severity).collect::<Vec<_>>();
     assert_eq!(of("rights"), [Severity::Unchecked]);
     assert_eq!(of("hidden_sessions"), [Severity::Unchecked]);
@@ -28,7 +25,7 @@ async fn what_a_role_may_not_look_at_is_said() {
     let refused = found.iter().find(|one| one.check == "consumers").expect("found above");
     assert!(refused.mend.starts_with("select trunkline.grant_rights('ROLE', 'operator', 'q');"), "{refused:?}");
     ward.mend(found.iter().find(|one| one.check == "rights").expect("found above")).await;
-    let found = doctor.examine(&db).await.expect("examined");
+    let found = impatient(Doctor::new(), &db).await;
     let hidden = found.iter().filter(|one| one.severity == Severity::Unchecked).map(|one| one.check);
     assert_eq!(hidden.collect::<Vec<_>>(), ["hidden_sessions", "schedules"], "{found:#?}");
 }
