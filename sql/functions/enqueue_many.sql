@@ -13,6 +13,9 @@ create or replace function trunkline.enqueue_many(queue text, payloads anyarray,
 --         'emails', array(select jsonb_build_object('to', n || '@example.org') from generate_series(1, 100) n));
 begin
     if unique_keys is not null then
+        if keys is not null then
+            perform trunkline.check_queue(queue), trunkline.check_keys(queue, keys, cardinality(payloads));
+        end if;
         return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
         return;
     end if;
@@ -23,7 +26,7 @@ begin
                   hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
     if keys is not null then
-        perform trunkline.check_keys(queue, keys, cardinality(payloads));
+        perform trunkline.check_keys(queue, keys, cardinality(payloads)), trunkline.check_priority(queue, priority);
         return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
             using payloads, keys, delay, metadata;
         return;

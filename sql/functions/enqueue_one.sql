@@ -6,11 +6,14 @@ declare
     id bigint;
 begin
     if unique_key is not null then
+        if key is not null then
+            perform trunkline.check_queue(queue), trunkline.check_keys(queue, array[key], 1);
+        end if;
         return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
     end if;
     perform trunkline.check_queue(queue);
     if key is not null then
-        perform trunkline.check_keys(queue, array[key], 1);
+        perform trunkline.check_keys(queue, array[key], 1), trunkline.check_priority(queue, priority);
         execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
             into id using payload, key, delay, case when metadata is not null then array[metadata] end;
         return id;

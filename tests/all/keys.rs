@@ -178,6 +178,7 @@ async fn key_runs_per_key_messages_at_the_same_time() {
 async fn missing_keys_and_partitions_are_refused_with_advice() {
     let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
+    db.create_queue("unique", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let plain = db.queue::<i64>("plain").await.expect("opened");
     let told = async |outcome: trunkline::Result<Enqueued>| outcome.expect_err("refused").to_string();
     assert!(told(queue.enqueue(1).await).await.contains("needs a key"));
@@ -191,6 +192,11 @@ async fn missing_keys_and_partitions_are_refused_with_advice() {
         ("enqueue('q', 1::int8)", "needs a key"),
         ("enqueue('plain', 1::int8, key => 'a')", "has no keys"),
         ("enqueue('q', 1::int8, key => '')", "empty, null or too long"),
+        ("enqueue('q', 1::int8, key => 'a', priority => 1)", "no priority 1"),
+        ("enqueue('unique', 1::int8, key => 'a', unique_key => 'u')", "has no keys"),
+        ("enqueue('none', 1::int8, key => 'a', unique_key => 'u')", "no queue 'none'"),
+        ("enqueue_many('q', array[1]::int8[], keys => array['a'], priority => 1)", "no priority 1"),
+        ("enqueue_many('unique', array[1]::int8[], keys => array['a'], unique_keys => array['u'])", "has no keys"),
         ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
         ("create_queue('x', 'text', partitions => 300)", "out of bounds"),
         ("create_queue('x', 'text', partitions => 4, priorities => 2)", "keys and priorities"),

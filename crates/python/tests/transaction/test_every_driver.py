@@ -61,6 +61,9 @@ def test_columns_of_the_table_get_values(door, url, sql, queue_on):
             many = await mails.enqueue_many([ADA, *[mails.draft(ADA).columns({"tenant": "acme"})] * 2])
             with pytest.raises(ValueError, match="unique key"):
                 await mails.draft(ADA).columns({"tenant": "acme"}).unique("k").enqueue()
+            for refused in (mails.draft(ADA).key("a").unique("k"), mails.draft(ADA).key("a")):
+                with pytest.raises(ValueError, match="cannot have a key"):
+                    await mails.enqueue_many([refused, mails.draft(ADA).unique("l")])
         assert sorted(sql("select id, size, tenant from trunkline.queue_mails")) == [
             (one, 1, 'a "b" \\ ü'),
             (many[0], 1, "none"),

@@ -89,7 +89,7 @@ def enqueue(schema: str, queue: str, message: Written) -> Call:
     has a unique key, the outcome."""
     (due, delay), of = message.delay(), message.options
     if of.unique is not None:
-        refuse_columns(of)
+        refuse_beside_unique(of)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due}, {_JSON}, {_INT})",
             (queue, message.payload, of.unique, of.within, bool(of.replaces), delay, document(message.metadata), int(of.priority)),
@@ -112,7 +112,8 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     payloads, documents = array(one.payload for one in messages), any_of([document(one.metadata) for one in messages])
     unique = any_of([one.options.unique for one in messages])
     if unique is not None:
-        refuse_columns(of)
+        for one in messages:
+            refuse_beside_unique(one.options)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique_many({_TEXT}, {_TEXTS}, {_TEXTS}, {_SECONDS}, {_BOOL}, {due}, {_JSONS}, {_INT})",
             (queue, payloads, unique, of.within, bool(of.replaces), delay, documents, int(of.priority)),
@@ -128,10 +129,13 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     )
 
 
-def refuse_columns(options: Options) -> None:
-    """Raises `ValueError` if a message with a unique key has values of columns."""
+def refuse_beside_unique(options: Options) -> None:
+    """Raises `ValueError` if a message has values of columns, or a key, in a call with unique keys,
+    whose queue has no keys."""
     if options.columns:
         raise ValueError("a message with a unique key cannot have values of columns")
+    if options.key is not None:
+        raise ValueError("a message with a unique key cannot have a key: a queue has either keys or uniqueness")
 
 
 def _delivered(payload: str) -> str:
