@@ -215,11 +215,14 @@ async fn a_letter_is_edited_or_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_that_is_edited_keeps_its_priority_and_metadata() {
+async fn a_letter_that_is_edited_keeps_its_priority_metadata_and_columns() {
     let site = Site::new().await;
     site.db.create_queue("laned", &Settings::new("text").priorities(3)).await.expect("created");
+    let columns = "alter table trunkline.queue_laned add column of text, add column double text generated always as (of || of) stored";
+    site.sql.batch_execute(columns).await.expect("altered");
     let queue: Queue<String> = site.db.queue("laned").await.expect("opened");
-    queue.enqueue(Draft::new("old".to_owned()).priority(2).with("tenant", "acme")).await.expect("enqueued");
+    let draft = Draft::new("old".to_owned()).priority(2).with("tenant", "acme").column("of", "a");
+    queue.enqueue(draft).await.expect("enqueued");
     let leases = queue.lease(1).await.expect("leased");
     queue.bury(&leases, "odd").await.expect("buried");
     let id = leases[0].id.to_string();
@@ -227,6 +230,8 @@ async fn a_letter_that_is_edited_keeps_its_priority_and_metadata() {
     let again = queue.peek(1).await.expect("looked");
     let tenant = again[0].metadata.get("tenant");
     assert_eq!((again[0].payload.as_str(), again[0].priority, tenant), ("new", 2, Some("acme")));
+    let of = site.sql.query_one("select of || double from trunkline.queue_laned", &[]).await.expect("one");
+    assert_eq!(of.get::<_, String>(0), "aaa");
     site.end().await;
 }
 
