@@ -194,6 +194,13 @@ async fn uncountable_queue_says_so_and_hides_no_other() {
     sql.batch_execute("rollback").await.expect("open again");
     check(&metrics.exposition(&db).await); // a slow failure is not retried immediately
 
+    sql.batch_execute("begin; select trunkline.drop_queue('locked')").await.expect("dropped");
+    let text = fresh(&db).await;
+    check(&text);
+    let rows = "trunkline_queue_enqueued_rows_total{queue=";
+    assert!(text.contains(&format!("{rows}\"open\"")) && !text.contains(&format!("{rows}\"locked\"")), "{text}");
+    sql.batch_execute("rollback").await.expect("there again");
+
     let role = format!("metrics_{}", std::process::id());
     let give = format!(
         "create role {role}; grant usage on schema trunkline to {role}; grant select on trunkline.queue, trunkline.migration, trunkline.version, trunkline.floor, trunkline.queue_open, trunkline.dead_open, trunkline.archive_open to {role}"
