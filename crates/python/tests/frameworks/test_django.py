@@ -103,6 +103,7 @@ from django.contrib.auth.models import User, Permission
 from django.test import Client
 from shop.tasks import app, confirm, Confirmation
 from django.db import connection
+from trunkline.django import dead_letters
 from trunkline.transaction import queue
 page = "/admin/trunkline/deadletter/"
 User.objects.create_superuser("root", password="x")
@@ -115,6 +116,9 @@ for name in ("root", "reader", "nobody"):
     clients[name].login(username=name, password="x")
 text = lambda name: clients[name].get(page + "?queue=confirmations").content.decode()
 assert clients["nobody"].get(page).status_code == 403
+assert "</strong></a>: 3" in text("reader")
+dead_letters.MOST = 2
+assert "</strong></a>: more than 2" in text("reader")
 assert "no such order" in text("reader") and "Replay" not in text("reader") and "Discard" not in text("reader")
 with connection.cursor() as cursor:
     cursor.execute("select id from trunkline.dead_letters('confirmations') order by id")

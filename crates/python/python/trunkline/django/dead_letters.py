@@ -12,6 +12,8 @@ from trunkline.django.place import application
 from trunkline.transaction.calls import identifier
 
 PAGE = 50
+#: Dead letters are counted up to this number, so that the page costs little however many there are.
+MOST = 1000
 
 
 @dataclass(frozen=True)
@@ -27,16 +29,21 @@ class Shown:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of a queue's dead letters."""
+    """The number of a queue's dead letters, at most one more than `MOST`."""
 
     queue: str
     dead: int
 
+    def __str__(self) -> str:
+        return str(self.dead) if self.dead <= MOST else f"more than {MOST:,}"
+
 
 def counts(alias: str) -> list[Count]:
     """Returns each queue with the number of its dead letters."""
-    asked = "select q.name, (select s.dead from trunkline.stats(q.name) s) from trunkline.queue q order by q.name"
-    return [Count(*row) for row in _rows(alias, asked)]
+    queues = [queue for (queue,) in _rows(alias, "select name from trunkline.queue order by name")]
+    tables = [f"trunkline.{identifier('dead_' + queue)}" for queue in queues]
+    asked = " union all ".join(f"select {n}, count(*) from (select from {table} limit {MOST + 1}) d" for n, table in enumerate(tables))
+    return [Count(queues[n], dead) for n, dead in sorted(_rows(alias, asked))] if asked else []
 
 
 def page(alias: str, queue: str, after: int) -> list[Shown]:
