@@ -47,21 +47,30 @@ impl Delivery {
             let before = self.outlet.sent();
             let chunk = self.chunk(&messages, |_, end| ends.push(before + end));
             self.outlet.send(chunk);
-            let outcome = tokio::select! {
-                written = self.outlet.written() => written,
-                () = self.stop.asked() => Ok(()),
-            };
-            if outcome.is_err() || self.stop.is_asked() {
-                let patient = tokio::time::timeout(Duration::from_secs(1), self.outlet.written()).await;
-                let delivered = self.outlet.end().await;
-                let lost = ends.iter().filter(|end| **end > delivered).count();
-                if lost > 0 {
-                    print::note(format!("warning: {lost} messages were taken from the queue and could not be written"));
-                }
-                return outcome.and(patient.unwrap_or(Ok(())));
+            if !self.print_taken(&ends).await? {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Waits until the messages that end at these bytes are written. After a signal, waits a second
+    /// for them, and warns of messages that are lost. Returns false after a signal.
+    pub(super) async fn print_taken(&mut self, ends: &[u64]) -> Result<bool> {
+        let outcome = tokio::select! {
+            written = self.outlet.written() => written,
+            () = self.stop.asked() => Ok(()),
+        };
+        if outcome.is_ok() && !self.stop.is_asked() {
+            return Ok(true);
+        }
+        let patient = tokio::time::timeout(Duration::from_secs(1), self.outlet.written()).await;
+        let delivered = self.outlet.end().await;
+        let lost = ends.iter().filter(|end| **end > delivered).count();
+        if lost > 0 {
+            print::note(format!("warning: {lost} messages were taken from the queue and could not be written"));
+        }
+        outcome.and(patient.unwrap_or(Ok(()))).map(|()| false)
     }
 
     /// Takes messages, or waits until some are due. Returns `None` if the program should not wait

@@ -24,12 +24,8 @@ impl Delivery {
             self.left -= 1;
             let chunk = self.chunk(&[message], |_, _| {});
             self.outlet.send(chunk);
-            tokio::select! {
-                written = self.outlet.written() => written?,
-                () = self.stop.asked() => {
-                    self.outlet.end().await;
-                    return Ok(());
-                }
+            if !self.print_taken(&[self.outlet.sent()]).await? {
+                break;
             }
         }
         Ok(())
