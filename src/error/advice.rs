@@ -54,7 +54,12 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
 /// Returns the right that a statement needs, and the roles that have it.
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
-        "enqueue" | "enqueue_with" | "enqueue_in" | "send_direct" => (
+        "send_direct" => (
+            "To send a direct message, a role needs the rights of a producer, and those of a consumer, because it also reads the \
+             list of waiting consumers",
+            Some("--producer ROLE --consumer"),
+        ),
+        "enqueue" | "enqueue_with" | "enqueue_in" => (
             "To enqueue, a role needs USAGE on the schema and on the queue's sequence, and to insert into its table",
             Some("--producer"),
         ),
