@@ -62,20 +62,20 @@ impl Step {
             _ => contender.send(caller, payloads.clone()).await?,
         }
         let read = match self {
-            Self::Delete | Self::Archive => contender.read(caller, n).await?,
+            Self::Delete | Self::Archive => read_all(contender, caller, n).await?,
             _ => Vec::new(),
         };
         let (allocated, began) = (measure.map(|measure| measure()), Instant::now());
         let count = match self {
             Self::Send => contender.send(caller, payloads).await.map(|()| n)?,
             // Steps that wait have returned above.
-            Self::Read | Self::ReadWithPoll(_) => contender.read(caller, n).await?.len(),
+            Self::Read | Self::ReadWithPoll(_) => read_all(contender, caller, n).await?.len(),
             Self::Delete => (read.len(), contender.delete(caller, read).await?).0,
             Self::Archive => (read.len(), contender.archive(caller, read).await?).0,
-            Self::Pop => contender.pop(caller, n).await?,
+            Self::Pop => pop_all(contender, caller, n).await?,
             Self::FullCycle => {
                 contender.send(caller, payloads).await?;
-                let read = contender.read(caller, n).await?;
+                let read = read_all(contender, caller, n).await?;
                 (read.len(), contender.delete(caller, read).await?).0
             }
         };
@@ -91,6 +91,34 @@ impl Step {
         }
         Ok(Cost { time, allocations, bytes })
     }
+}
+
+/// The maximum number of further calls for a read that had too few messages.
+const TRIES: usize = 100;
+
+/// Reads `n` messages. A call gets fewer, or none, while other callers lock the rows that it looks
+/// at. Then the reader asks for the rest, as a consumer would.
+async fn read_all<C: Contender>(contender: &C, caller: usize, n: usize) -> Result<Vec<C::Handle>, Failure> {
+    let mut read = contender.read(caller, n).await?;
+    for _ in 0..TRIES {
+        if read.len() >= n {
+            break;
+        }
+        read.extend(contender.read(caller, n - read.len()).await?);
+    }
+    Ok(read)
+}
+
+/// Takes `n` messages, like [`read_all`].
+async fn pop_all<C: Contender>(contender: &C, caller: usize, n: usize) -> Result<usize, Failure> {
+    let mut count = contender.pop(caller, n).await?;
+    for _ in 0..TRIES {
+        if count >= n {
+            break;
+        }
+        count += contender.pop(caller, n - count).await?;
+    }
+    Ok(count)
 }
 
 /// Measures a read that begins on an empty queue. The messages are sent after a random delay of 100

@@ -10,6 +10,8 @@ thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
     /// The number of sends to this test's contender, for a reader that waits for them.
     static SENT: watch::Sender<u64> = watch::Sender::new(0);
+    /// The number of reads that find fewer messages, because other callers lock the rest.
+    static LOCKED: Cell<usize> = const { Cell::new(0) };
 }
 
 const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
@@ -17,6 +19,11 @@ const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
 /// A queue in memory. Each read returns this number of messages too many, or too few if the number
 /// is negative.
 struct Fake(isize);
+
+/// Returns true for a read that finds fewer messages.
+fn is_locked() -> bool {
+    LOCKED.replace(LOCKED.get().saturating_sub(1)) > 0
+}
 
 impl Fake {
     fn some(&self, n: usize) -> usize {
@@ -49,7 +56,7 @@ impl Contender for Fake {
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<()>, Failure> {
         allocate(100);
-        Ok(vec![(); self.some(n)])
+        Ok(vec![(); if is_locked() { n / 3 } else { self.some(n) }])
     }
 
     async fn delete(&self, _: usize, _: Vec<()>) -> Result<(), Failure> {
@@ -64,7 +71,7 @@ impl Contender for Fake {
 
     async fn pop(&self, _: usize, n: usize) -> Result<usize, Failure> {
         allocate(3);
-        Ok(self.some(n))
+        Ok(if is_locked() { n / 3 } else { self.some(n) })
     }
 
     /// Returns nothing until a message is sent after the wait has begun.
@@ -115,6 +122,17 @@ async fn step_with_wrong_number_of_messages_fails() {
 async fn a_step_that_had_what_it_asked_for_passes() {
     for case in READERS {
         once(&Fake(0), case).await.expect(case);
+    }
+}
+
+#[tokio::test]
+async fn reader_asks_again_for_what_others_have_locked() {
+    for case in READERS {
+        LOCKED.set(7);
+        once(&Fake(0), case).await.expect(case);
+        LOCKED.set(TRIES + 1);
+        let failure = once(&Fake(0), "read-batch-1").await.expect_err("the last two stay locked");
+        assert_eq!(failure.to_string(), "asked for 10 messages and had 8");
     }
 }
 
