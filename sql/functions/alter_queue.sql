@@ -6,9 +6,9 @@ create or replace function trunkline.alter_queue(
 -- Changes the settings of a queue; null leaves a setting as it is. Messages that are leased keep their leases. The
 -- number of priorities cannot be changed. aging is for queues with priorities, per_key for queues with keys.
 --
--- partitions: a new number of partitions, for a queue with keys: a multiple of the present number, up to 256. Workers
--- and producers may keep running: the order of each key and its limits are kept. The queue is blocked while its waiting
--- messages are sorted into the new partitions: about 20 seconds per million messages.
+-- partitions: the new number of partitions of a queue with keys, a multiple of the present number and at most 256.
+-- Workers and producers may keep running, and each key keeps its order and its limits. The queue is blocked while its
+-- waiting messages are sorted into the new partitions, about 20 seconds per million messages.
 --
 -- Example:
 --     select trunkline.alter_queue('emails', max_batch => 100);

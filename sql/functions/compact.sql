@@ -61,7 +61,7 @@ begin
         exception when object_not_in_prerequisite_state then
             refused := sqlerrm;
         end;
-        exit when freed > 0; -- the table stays locked until the transaction ends, so one at a time
+        exit when freed > 0; -- only one table, because it stays locked until the transaction ends
     end loop;
     refused := case when freed = 0 then refused end;
     return next;

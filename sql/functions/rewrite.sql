@@ -68,7 +68,7 @@ begin
     execute format('select count(*), coalesce(sum(l.width), 0) from (select %s as width from %s q limit $1) l', width, main)
         into live, bytes using ceil(seconds * row_speed) + 1;
     if live > seconds * row_speed or bytes > seconds * copy_speed or size < at_least + 10 * (bytes + 100 * live) then
-        return; -- most of it is messages
+        return; -- messages fill most of the table, so a copy would free little
     end if;
     begin
         execute format('lock table only %s in access exclusive mode', main);

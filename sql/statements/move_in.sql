@@ -1,4 +1,4 @@
--- Adds rows of another shard to a queue, in their order. Skips rows that the queue received before, recognized by their ids in the other shard.
+-- Adds rows of another shard to a queue, in the given order. Skips rows that the queue received before, recognized by their ids in the other shard.
 -- Returns the added rows, with their old and new ids. They are due now; the next statement of the transaction (move_due.sql) sets the due times that are later.
 with given as materialized (
     select * from rows from (

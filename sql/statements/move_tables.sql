@@ -1,6 +1,6 @@
--- Tables for messages that move to another shard, which no transaction of one server can do. Messages that were taken out of a queue wait in "moving"
+-- Tables for messages that move to another shard. No transaction of one server can move them. Messages that were taken out of a queue wait in "moving"
 -- until the other shard has them. The other shard records in "moved" what it received, so that a repeated move does not move a message twice. The
--- first drain that moves messages creates the tables, owned by the owner of the schema. The lock is for two drains that start at the same time.
+-- first drain that moves messages creates the tables, owned by the owner of the schema. Because of the lock, a second drain waits for the first.
 set local search_path = pg_catalog, pg_temp;
 lock table trunkline.stripe in share update exclusive mode;
 create table if not exists trunkline.moving (

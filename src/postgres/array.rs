@@ -111,8 +111,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Splits the elements into parts of these sizes, in order. If the elements end early, parts
-    /// are shorter.
+    /// Splits the elements, in order, into parts of these sizes. If there are too few elements, the
+    /// last parts are shorter or empty.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();

@@ -213,7 +213,7 @@ impl Transaction {
     /// Commits a transaction that has several owners. Later calls return an error.
     pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // only the drop also sets it
+        let _ = self.committed.set(true); // `drop` is the only other place that sets it
         Ok(())
     }
 

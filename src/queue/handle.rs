@@ -245,9 +245,9 @@ impl Shared {
         Ok(due_in)
     }
 
-    /// Returns how long a pause or a limit holds back a due message, as far as time alone decides
-    /// that: of a pause, the longest time, and zero if nothing holds it back. Returns `None` if no
-    /// message is due.
+    /// Returns the shortest time for which a pause or a limit still holds back a due message. It is
+    /// zero if nothing holds the message back, and the longest time for a pause, which only a
+    /// resume ends. Returns `None` if no message is due.
     pub async fn held_back(self: &Arc<Self>) -> Result<Option<Duration>> {
         let start = self.lanes().reached();
         let mut shortest = None::<Duration>;

@@ -153,7 +153,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             shard.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            shard.lost(&error); // also if the outcome is unknown, so that the next call avoids this shard
+            shard.lost(&error); // even if the outcome is unknown, so that the next call avoids this shard
         } else {
             shard.health.answered(Instant::now());
         }

@@ -36,8 +36,8 @@ pub(super) struct Health {
     origin: Instant,
     /// The number of waiting calls.
     load: AtomicUsize,
-    /// The time of the last answer, or of the start of the first waiting call if that is later. In
-    /// milliseconds since the origin.
+    /// The time of the last answer or of the start of the first waiting call, whichever is later,
+    /// in milliseconds since the origin.
     heard: AtomicU64,
     /// The time of the next check whether the shard is draining, in milliseconds since the origin.
     ask: AtomicU64,

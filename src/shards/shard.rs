@@ -143,7 +143,7 @@ impl Shard {
         match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
-            // Enqueues return the error for a missing right.
+            // Only logged: if a right is missing, the next enqueue returns that error.
             Err(error) => debug!(shard = %self.id, %error, "whether the shard drains is not known"),
         }
     }

@@ -91,7 +91,7 @@ impl<T: Payload> Station<T> {
     }
 
     /// Records the decisions about the task's messages, and returns its next messages. This must be
-    /// cheap, because it runs once per message.
+    /// cheap, because it runs before every call of the handler.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {

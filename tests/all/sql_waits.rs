@@ -180,9 +180,9 @@ async fn waiting_call_goes_on_after_a_pause_or_limit_ends() {
             eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
                 .await;
             eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
-            // The check is one query, because the call may probe between two queries. With a
-            // transaction id it would hold up every floor. Its only lock is on its own virtual
-            // transaction id, which every statement has.
+            // The check is one query, because the call may probe between two queries. A waiting
+            // call with a transaction id would hold up every floor. The call's only lock is the one
+            // on its own virtual transaction id, which every statement has.
             let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
                 select from pg_locks l where l.pid = pg_stat_activity.pid and l.locktype <> 'virtualxid')";
             eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;

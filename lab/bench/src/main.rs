@@ -55,8 +55,8 @@ enum Verb {
         /// The run's results.json [default: the last run's]
         file: Option<PathBuf>,
     },
-    /// Run what is published, part by part: a part is a suite on one version of PostgreSQL, and
-    /// `--plan` lists all; where it was interrupted it goes on
+    /// Measure all published parts, one after the other, or the named ones. A part is a suite on one
+    /// version of PostgreSQL; `--plan` lists them. An interrupted run continues where it stopped
     Publication(Box<Publication>),
     /// Put the complete parts of a publication into lab/results, and write its tables and figures
     Publish(Publish),
@@ -68,7 +68,7 @@ enum Verb {
         #[arg(required = true)]
         documents: Vec<PathBuf>,
     },
-    /// Ways of driving Postgres, side by side: builds lab/peers/drivers and hands it these words
+    /// Compare ways of driving Postgres: builds lab/peers/drivers, and runs it with these arguments
     Drivers {
         /// See `drivers --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -103,8 +103,9 @@ struct Choice {
     /// Numbers of messages per call in `send`, `read` and `ack`
     #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = BATCH_SIZES)]
     batch_sizes: Vec<usize>,
-    /// Messages of the rows that a number of messages defines: the rows of `throughput` with `-n`
-    /// in their names [default: 1000], and backlogs that are drained [default: 100000 or more]
+    /// The number of messages in rows that end after a number of messages: those of `throughput`
+    /// with `-n` in their names [default: 1000], and backlogs that are drained [default: 100000 or
+    /// more]
     #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", value_parser = at_least_one)]
     messages: Option<usize>,
     /// Time reads that wait for messages
@@ -197,17 +198,17 @@ struct Publication {
     choice: Choice,
     #[command(flatten)]
     server: ServerArgs,
-    /// Rename what these parts have to PART.json.old, and begin again
+    /// Rename the results of these parts to PART.json.old, and measure the parts again
     #[arg(long)]
     restart: bool,
     /// Versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; only the server's own with
     /// an empty word
     #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
     majors: String,
-    /// Turns of each row, as a trial: what comes out is not whole
+    /// Turns of each row, for a trial: the resulting part is incomplete, and is not published
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Seconds a turn, as a trial: what comes out is not whole
+    /// Seconds per turn, for a trial: the resulting part is incomplete, and is not published
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
     /// The folder of the publication, outside of the source tree [default:

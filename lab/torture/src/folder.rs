@@ -35,7 +35,7 @@ pub struct About {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Creates the folder, and removes the files of an earlier run in it.
+    /// Creates the folder. If it holds an earlier run, removes it first, with everything in it.
     pub fn create(path: &Path) -> Result<Self, String> {
         if path.join("about.json").exists() || path.join("histories").exists() {
             fs::remove_dir_all(path).map_err(said("cannot empty", path))?;

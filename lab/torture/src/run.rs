@@ -44,7 +44,7 @@ pub struct Run {
     /// The length of the run in minutes, without the time to start and to check.
     #[arg(long, default_value_t = 10.0)]
     pub minutes: f64,
-    /// Faults and operations are drawn from this number; it is the clock's if not given.
+    /// Faults and operations are drawn from this number, by default the time in seconds.
     #[arg(long)]
     pub seed: Option<u64>,
     /// The faults, with commas between; all if not given, `none` for none.
@@ -56,7 +56,7 @@ pub struct Run {
     /// The folder of histories and report.
     #[arg(long, default_value = "target/torture")]
     pub folder: PathBuf,
-    /// Fails where a fault cannot be had on this machine, instead of a run without it.
+    /// Fail if this machine cannot produce a fault, instead of omitting the fault.
     #[arg(long)]
     pub require_all: bool,
 }

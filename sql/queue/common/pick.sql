@@ -48,7 +48,7 @@ begin
     loop
         select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
+            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then

@@ -52,7 +52,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- only the rows before it
+                rows := rows / 2; -- another session has locked a row: only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;

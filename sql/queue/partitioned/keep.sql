@@ -24,7 +24,7 @@ begin
                 hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;
-        clock := clock_timestamp(); -- once: it may be corrected in the meantime
+        clock := clock_timestamp(); -- read once, because the clock may be corrected between two readings
         update trunkline.{lane_} h
         set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;

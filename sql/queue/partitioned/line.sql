@@ -6,7 +6,7 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
 -- other keys in the same partition should not wait. Pauses are in seconds; each key is named once.
 #variable_conflict use_variable
 begin
-    perform from trunkline.{lane_} where false; -- locked first, as a session that gives the queue more lanes does
+    perform from trunkline.{lane_} where false; -- locks this table first, as a session that adds lanes does
     insert into trunkline.{line_} as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)

@@ -42,7 +42,8 @@ impl BinaryCopyInWriter {
         self.write_raw(values.iter().copied()).await
     }
 
-    /// Writes a row like [`BinaryCopyInWriter::write`], with an iterator of values or references.
+    /// Writes a row as [`BinaryCopyInWriter::write`] does, from an iterator of values or
+    /// references.
     ///
     /// # Errors
     /// The errors of [`BinaryCopyInWriter::write`].

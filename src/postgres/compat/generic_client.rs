@@ -47,7 +47,7 @@ pub trait GenericClient: sealed::Sealed {
     /// Begins a transaction, or sets a savepoint.
     fn transaction(&mut self) -> Boxed<'_, Transaction<'_>>;
 
-    /// Runs a statement like [`Client::execute`].
+    /// Runs a statement, as [`Client::execute`] does.
     fn execute<'a, T>(&'a self, query: &'a T, params: Params<'a>) -> Boxed<'a, u64>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -55,7 +55,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().execute(query, params))
     }
 
-    /// Runs a statement like [`Client::execute_raw`].
+    /// Runs a statement, as [`Client::execute_raw`] does.
     fn execute_raw<'a, P, I, T>(&'a self, statement: &'a T, params: I) -> Boxed<'a, u64>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -66,12 +66,12 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().execute_raw(statement, params))
     }
 
-    /// Runs a statement like [`Client::execute_typed`].
+    /// Runs a statement, as [`Client::execute_typed`] does.
     fn execute_typed<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, u64> {
         Box::pin(self.client().execute_typed(statement, params))
     }
 
-    /// Runs a statement like [`Client::query`].
+    /// Runs a statement, as [`Client::query`] does.
     fn query<'a, T>(&'a self, query: &'a T, params: Params<'a>) -> Boxed<'a, Vec<Row>>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -79,7 +79,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query(query, params))
     }
 
-    /// Runs a statement like [`Client::query_one`].
+    /// Runs a statement, as [`Client::query_one`] does.
     fn query_one<'a, T>(&'a self, statement: &'a T, params: Params<'a>) -> Boxed<'a, Row>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -87,7 +87,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_one(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_opt`].
+    /// Runs a statement, as [`Client::query_opt`] does.
     fn query_opt<'a, T>(&'a self, statement: &'a T, params: Params<'a>) -> Boxed<'a, Option<Row>>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -95,7 +95,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_opt(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_raw`].
+    /// Runs a statement, as [`Client::query_raw`] does.
     fn query_raw<'a, T, P, I>(&'a self, statement: &'a T, params: I) -> Boxed<'a, RowStream>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -106,22 +106,22 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_raw(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_typed`].
+    /// Runs a statement, as [`Client::query_typed`] does.
     fn query_typed<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Vec<Row>> {
         Box::pin(self.client().query_typed(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_typed_one`].
+    /// Runs a statement, as [`Client::query_typed_one`] does.
     fn query_typed_one<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Row> {
         Box::pin(self.client().query_typed_one(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_typed_opt`].
+    /// Runs a statement, as [`Client::query_typed_opt`] does.
     fn query_typed_opt<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Option<Row>> {
         Box::pin(self.client().query_typed_opt(statement, params))
     }
 
-    /// Runs a statement like [`Client::query_typed_raw`].
+    /// Runs a statement, as [`Client::query_typed_raw`] does.
     fn query_typed_raw<'a, P, I>(&'a self, statement: &'a str, params: I) -> Boxed<'a, RowStream>
     where
         P: BorrowToSql + 'a,

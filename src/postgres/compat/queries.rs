@@ -98,7 +98,7 @@ impl Client {
         query::typed(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
     }
 
-    /// Runs a statement like [`Client::query_typed`] that returns exactly one row.
+    /// Runs a statement as [`Client::query_typed`] does, and returns its only row.
     ///
     /// # Errors
     /// The errors of [`Client::query_one`].
@@ -106,7 +106,7 @@ impl Client {
         self.query_typed_opt(query, params).await?.ok_or_else(Error::row_count)
     }
 
-    /// Runs a statement like [`Client::query_typed`] that returns at most one row.
+    /// Runs a statement as [`Client::query_typed`] does, and returns its row, if any.
     ///
     /// # Errors
     /// The errors of [`Client::query_opt`].
@@ -114,7 +114,7 @@ impl Client {
         query::at_most_one(self.query_typed(query, params).await?)
     }
 
-    /// Runs a statement like [`Client::query_typed`], and returns its rows as a stream.
+    /// Runs a statement as [`Client::query_typed`] does, and returns its rows as a stream.
     ///
     /// # Errors
     /// The errors of [`Client::query`].
@@ -134,7 +134,7 @@ impl Client {
         query::affected(&self.inner, statement.form(), params).await
     }
 
-    /// Runs a statement like [`Client::query_typed`], and returns the number of affected rows.
+    /// Runs a statement as [`Client::query_typed`] does, and returns the number of affected rows.
     ///
     /// # Errors
     /// The errors of [`Client::query`].
@@ -142,7 +142,8 @@ impl Client {
         query::typed_affected(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
     }
 
-    /// Runs a statement like [`Client::execute`], with an iterator of values or references.
+    /// Runs a statement as [`Client::execute`] does, with parameters from an iterator of values or
+    /// references.
     ///
     /// # Errors
     /// The errors of [`Client::query`].

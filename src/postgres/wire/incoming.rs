@@ -1,4 +1,4 @@
-//! The reply to a group that was sent, from the side of the callers that wait for it.
+//! The reply to a sent group of statements, as its waiting callers see it.
 
 use std::{
     pin::Pin,

@@ -69,7 +69,7 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
     let (second, after) = word(rest);
     match first {
         "begin" | "start" | "end" | "abort" => true,
-        "commit" => second != "prepared", // a transaction that no session has
+        "commit" => second != "prepared", // a prepared transaction belongs to no session
         "prepare" => second == "transaction",
         "rollback" => {
             let next = if matches!(second, "work" | "transaction") { word(after).0 } else { second };

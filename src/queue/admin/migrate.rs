@@ -24,8 +24,8 @@ const FIRST: i32 = 15;
 pub const SCHEMA_VERSION: i32 = number(STEPS[STEPS.len() - 1].0);
 
 /// The oldest version whose programs work with this version. A step that breaks older programs
-/// raises it to its own number. Programs of 0.1.0, whose version is 15, read the table `migration`
-/// instead: to stop them, such a step also adds a row to that table.
+/// raises this constant to the step's number. Programs of 0.1.0 (version 15) do not read it: they
+/// read the table `migration`. To stop them, such a step also adds a row to that table.
 const OLDEST: i32 = 15;
 
 struct Installed {

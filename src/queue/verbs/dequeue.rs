@@ -342,8 +342,8 @@ struct Opened<'a> {
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages that are not a `T`. After a take in its own transaction, they are already being put
-    /// back.
+    /// Messages whose payloads cannot be read as a `T`. After a take in a transaction of its own,
+    /// the library is already putting them back.
     pub unreadable: Vec<Unreadable>,
     /// True if any message was unreadable. More messages may then be due, even if none was
     /// returned.

@@ -70,8 +70,8 @@ async fn tick_claimed_and_not_made_is_made_by_another_process() {
     let holder = connect(&url).await;
     holder.batch_execute("begin; select * from trunkline.claim_schedules('-infinity', 10)").await.expect("locked");
     let runs = Ticks::start(&db);
-    // The process has probed the schedule, and has found it locked by another session.
-    eventually("it has asked more than once", async || {
+    // Waits until the process has probed the schedule, which another session has locked.
+    eventually("it has asked", async || {
         let asked = "select count(*) > 0 from pg_stat_activity
                      where application_name = 'trunkline' and query like '%claim_schedules%' and datname = current_database()";
         sql.query_one(asked, &[]).await.expect("read").get(0)

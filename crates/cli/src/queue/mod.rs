@@ -37,7 +37,7 @@ Example:
     },
     /// Set the limits of a queue, for all processes together; a limit that is not named is removed
     Limit(Limit),
-    /// List all queues, by name
+    /// List all queues, sorted by name
     #[command(after_help = "\
 Examples:
   trunkline queue list

@@ -202,7 +202,7 @@ async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     Ok(sizes)
 }
 
-/// Returns the roles that were granted a right on the queue, by name.
+/// Returns the roles that were granted a right on the queue, sorted by name.
 async fn rights(db: &Db, queue: &str) -> trunkline::Result<Vec<(String, String, bool)>> {
     let schema = db.schema_name().replace('"', "\"\"");
     let granted: Statement<(), Vec<(String, String, String)>> =

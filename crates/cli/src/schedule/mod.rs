@@ -10,7 +10,7 @@ use crate::{database::Database, error::Result, print, stop::Stop};
 pub enum Verb {
     /// Create or change a schedule; prints its next ticks
     Set(set::Args),
-    /// List all schedules, by name
+    /// List all schedules, sorted by name
     #[command(after_help = "\
 Examples:
   trunkline schedule list

@@ -194,7 +194,8 @@ impl Job {
     }
 }
 
-/// Opens a command's gate and writes its input. A command may read only a part of its input.
+/// Opens a command's gate and writes its input. Ignores a failed write, because a command may end
+/// without reading all of its input.
 async fn feed(mut to: ChildStdin, Text(mut payload): Text, raw: bool) {
     payload.insert(0, b'\n');
     if !raw {

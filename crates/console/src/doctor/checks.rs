@@ -44,7 +44,7 @@ const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
 
 const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
-/// The checks of each queue, in their order.
+/// The checks of each queue, in the order in which the doctor runs them.
 pub const OF_QUEUES: &[&[(&str, &str)]] = &[OF_QUEUE, OF_KEYS, OF_UNIQUENESS];
 
 /// Returns true if a check of [`OF_QUEUES`] applies to a queue.

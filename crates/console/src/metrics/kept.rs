@@ -8,8 +8,9 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// All quick samples together may take 1/`SHARE` of the time, which is a third of a per cent. So
-/// may all slow samples. The remaining third is for the statements that run at each scrape.
+/// All quick samples together may take 1/`SHARE` of the time, a third of a per cent. All slow
+/// samples together may take the same share. The remaining third is for the statements that run at
+/// each scrape.
 const SHARE: u32 = 300;
 /// The minimum duration of a slow sample.
 const SLOW: Duration = Duration::from_millis(10);

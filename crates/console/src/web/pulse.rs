@@ -19,8 +19,8 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is read again after `SHARE` times the duration of the last reading. The
-/// queues' sequences are read, too, which takes half as long.
+/// The list of queues is read again after `SHARE` times the duration of the last reading. Each
+/// reading also reads the queues' sequences, in half the time of the list.
 const SHARE: u32 = 450;
 /// The minimum interval between two readings of the workers' reports and the schedules.
 const BESIDES: Duration = Duration::from_secs(5);

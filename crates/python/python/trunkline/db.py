@@ -80,7 +80,7 @@ class Db:
         return Queue(native, codec, self.schema)
 
     async def list_queues(self) -> list[Description]:
-        """Returns the descriptions of all queues, by name."""
+        """Returns the descriptions of all queues, sorted by name."""
         return [record(Description, one) for one in await self.native.list_queues(bridge())]
 
     async def describe_queue(self, name: str) -> Description:
@@ -113,7 +113,7 @@ class Db:
         await self.native.limit_queue(bridge(), name, limit("max_leased", max_leased), of_all, of_keys)
 
     async def schedules(self) -> list[Scheduled]:
-        """Returns all schedules, by name."""
+        """Returns all schedules, sorted by name."""
         return [record(Scheduled, one) for one in await self.native.schedules(bridge())]
 
     async def pause_schedule(self, name: str) -> None:

@@ -296,7 +296,7 @@ class Db:
         return Queue(native, codec, self.schema)
 
     def list_queues(self) -> list[Description]:
-        """Returns the descriptions of all queues, by name."""
+        """Returns the descriptions of all queues, sorted by name."""
         return [record(Description, one) for one in self.native.list_queues(None)]
 
     def describe_queue(self, name: str) -> Description:
@@ -328,7 +328,7 @@ class Db:
         self.native.limit_queue(None, name, limit("max_leased", max_leased), of_all, of_keys)
 
     def schedules(self) -> list[Scheduled]:
-        """Returns all schedules, by name."""
+        """Returns all schedules, sorted by name."""
         return [record(Scheduled, one) for one in self.native.schedules(None)]
 
     def pause_schedule(self, name: str) -> None:

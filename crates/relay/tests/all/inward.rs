@@ -47,7 +47,7 @@ async fn send(stand: &Stand, sent: &mut Sent, each: usize) {
     }
 }
 
-/// Returns all messages of the queue, in their order.
+/// Takes all messages of the queue, and returns them in the order in which they were taken.
 async fn taken(stand: &Stand) -> Vec<Arrived> {
     let mut all = Vec::new();
     loop {

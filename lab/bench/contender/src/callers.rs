@@ -86,7 +86,7 @@ impl<C: Contender> Callers<C> {
     }
 }
 
-/// Returns one flag per key, which is true if the latencies of the key's messages count. An empty
+/// Returns one flag per key: true if the latencies of the key's messages count. An empty
 /// list means that the latencies of all keys count.
 pub(crate) async fn timed<C: Contender>(contender: &C, settings: &Settings) -> Result<Vec<bool>, Failure> {
     if settings.timed == Timed::All {

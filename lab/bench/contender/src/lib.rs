@@ -74,8 +74,8 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, all with the
-    /// same key and in their order.
+    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, in
+    /// the given order and all with the same key.
     fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("its messages have no keys".into()) }
     }

@@ -23,7 +23,7 @@ pub struct Tally {
     before: AtomicU64,
     /// The times from a message's `at` to its receipt, in microseconds, if latencies are requested.
     latencies: Option<Mutex<Histogram<u64>>>,
-    /// One flag per key, which is true if the latencies of the key's messages count. An empty list
+    /// One flag per key: true if the latencies of the key's messages count. An empty list
     /// means that the latencies of all keys count.
     timed: Vec<bool>,
     /// The order of each key's messages, if messages have keys.

@@ -34,13 +34,13 @@ struct Arguments {
     /// there
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     seconds: f64,
-    /// Only workloads whose name has this in it; may be repeated
+    /// Run only the workloads whose names contain this text; may be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
-    /// Only ways whose name has this in it; may be repeated
+    /// Run only the ways whose names contain this text; may be repeated
     #[arg(short, long = "way", value_name = "WAY")]
     ways: Vec<String>,
-    /// Threads of the runtime; 1 is one that is the caller's own
+    /// The number of the runtime's threads; with 1, the runtime runs on the main thread
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
     /// Write every turn as CSV
@@ -56,7 +56,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Delay what goes through a free port to this server, until the input ends
+    /// Start a proxy to this server on a free port, which delays all bytes; stop when the input ends
     #[command(name = proxy::VERB, hide = true)]
     Delay { upstream: String, microseconds: u64 },
 }

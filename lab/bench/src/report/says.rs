@@ -196,7 +196,7 @@ fn step<'a>(results: &'a Results, contender: &'a str, case: &str) -> Option<&'a 
     rows(results, contender).find(|row| row.case == case)
 }
 
-/// Returns the measured rows of single steps.
+/// Returns a contender's measured rows of the suites that measure single steps.
 fn rows<'a>(results: &'a Results, contender: &'a str) -> impl Iterator<Item = &'a Row> {
     let of = move |suite: &'static str| results.rows.iter().filter(move |row| row.suite == suite);
     STEPS

@@ -44,7 +44,7 @@ struct Words {
     /// Seed of the order of the faults [default: drawn from the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Only these; may be repeated
+    /// Use only this fault; may be repeated
     #[arg(long = "fault")]
     faults: Vec<Fault>,
     /// Patroni may give up synchronous replication while there is no standby

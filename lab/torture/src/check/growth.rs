@@ -7,7 +7,8 @@ use crate::{
     plan,
 };
 
-/// The allowed growth of a process's memory in kilobytes, in addition to half of its size.
+/// A process's memory may grow to one and a half times its early size, plus this number of
+/// kilobytes.
 const MEMORY: u64 = 64 << 10;
 /// The factor by which a held snapshot may slow dequeues down.
 const SLOWER: Micros = 8;
@@ -58,7 +59,7 @@ fn check_returns(index: &Index, hung: &mut Rule) {
 /// Checks the connections and locks of all processes. The median counts, because faults end some of
 /// them.
 fn check_sessions(index: &Index, held: &mut Rule) {
-    /// The allowed growth, in addition to half of the count.
+    /// A count may grow to one and a half times its early value, plus this number.
     const ROOM: u64 = 30;
     let samples = &index.evidence.samples;
     for (name, values) in [

@@ -27,7 +27,7 @@ const NAMED: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,
-    /// The first cases, by name.
+    /// The names of the first cases.
     pub cases: Vec<String>,
     pub count: usize,
 }

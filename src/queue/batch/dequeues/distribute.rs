@@ -21,7 +21,7 @@ pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());
     for row in rows {
         let size = usize::try_from(row.read::<i32>(SIZE).unwrap_or_default()).unwrap_or_default();
-        let mut parts: Vec<(usize, usize)> = Vec::new(); // a call, and the number of the row's messages for it
+        let mut parts: Vec<(usize, usize)> = Vec::new(); // pairs of a call and the number of this row's messages that it receives
         let mut left = size;
         while left > 0 {
             if wants == 0 && call + 1 < asks.len() {

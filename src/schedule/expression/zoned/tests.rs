@@ -176,7 +176,7 @@ fn hours_that_are_named_tick_once_at_each_change() {
         of("30 23 * * sat", "America/Nuuk", "2027-03-27T12:00:00Z", "2027-03-28T12:00:00Z"),
         ["2027-03-28T01:00:00Z"]
     );
-    // Any second of the first hour is before the second hour, also when searching backwards.
+    // Any second of the first hour is before the second hour, even when searching backwards.
     let expression = Expression::parse("59 59 2 * * *", "Europe/Berlin").expect("an expression");
     assert_eq!(expression.previous(at("2026-10-25T01:10:00Z")), Some(at("2026-10-25T00:59:59Z")));
     assert_eq!(expression.previous(at("2026-10-25T00:59:59.5Z")), Some(at("2026-10-25T00:59:59Z")));

@@ -13,7 +13,7 @@ pub(crate) struct Prefetched<T> {
 }
 
 pub(super) struct Key<T> {
-    /// The number of messages that run or may run.
+    /// The number of the key's messages that are running or ready to start.
     pub active: usize,
     pub behind: VecDeque<Prefetched<T>>,
     /// The number of leases that the server has not ended yet.

@@ -17,8 +17,8 @@ _LISTED = 20
 
 
 async def enqueued(queue: Queue[T] | Task[T]) -> list[Peeked[T]]:
-    """Returns all waiting and leased messages of a queue, or of a task's queue, by id. Changes
-    nothing."""
+    """Returns all waiting and leased messages of a queue, or of a task's queue, sorted by id.
+    Changes nothing."""
     opened: Queue[T] = await queue.app.queue(queue) if isinstance(queue, Task) else queue
     messages = {message.id: message for message in await opened.peek(2**31)}
     return [messages[id] for id in sorted(messages)]

@@ -274,8 +274,8 @@ class Life:
             self._fail(error)
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
-            # Either the event loop is ending, which is known once the worker itself is cancelled,
-            # or the handler cancelled itself.
+            # Either the event loop is ending, or the handler cancelled itself. In the first case the
+            # worker itself is cancelled, too.
             return CANCELLED
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read) and may_be_of_user(error):
             if self._is_second(error):
@@ -286,7 +286,7 @@ class Life:
 
     def _is_second(self, error: BaseException) -> bool:
         """Returns true if the shutdown had begun before this error, or had been requested by a
-        cancellation, which has to wait for a handler that blocks the event loop."""
+        cancellation. A handler that blocks the event loop delays the cancellation."""
         ends = self._ends or cancellations(self._owner) > self._cancellations
         return ends and error is not self._failure  # all messages of a batch have the same error
 

@@ -9,8 +9,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The script that the shell runs when its input ends, which is when this process ends: `$0` is the
-/// broker's folder.
+/// The watchdog's script. It waits for the end of its input, which comes when this process ends.
+/// Then it kills the broker's processes and removes the broker's folder, `$0`.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
