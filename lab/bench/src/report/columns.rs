@@ -16,7 +16,7 @@ pub struct Column {
 
 const RATE: Column = Column { title: "messages/s", cell: |_, row| measure::RATE.spread(row) };
 const PAYLOADS: Column = Column { title: "payload/s", cell: |_, row| measure::PAYLOADS.told(row) };
-const RATIO: Column = Column { title: "to the best of ours", cell: ratio };
+const RATIO: Column = Column { title: "relative to our best", cell: ratio };
 const MEAN: Column = Column { title: "mean", cell: |_, row| measure::MEAN.spread(row) };
 const OVERHEAD: Column = Column { title: "to the lowest layer", cell: overhead };
 const P50: Column = Column { title: "p50", cell: |_, row| measure::P50.told(row) };

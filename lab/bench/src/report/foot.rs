@@ -27,7 +27,7 @@ pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
 /// Returns the settings that all of these rows share, and the speed of the disk.
 pub fn in_common(rows: &[&Row]) -> String {
     let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
-        format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
+        format!("; {} to {} durable writes/s before and after", number::rate(least), number::rate(most))
     });
     format!("{}{disk}.\n\n", settings::same(rows))
 }

@@ -54,13 +54,13 @@ pub fn section(results: &Results) -> String {
     let mut all: Vec<Lost> = races.iter().flat_map(|race| lost(race, &races)).collect();
     all.sort_by(|a, b| b.worst().total_cmp(&a.worst()));
     let mut text = String::from("## What was lost\n\n");
-    let mut table = Table::of_words(["where and what", "by", "who was ahead, and the best of ours"]);
+    let mut table = Table::of_words(["where and what", "by", "who was ahead, and Trunkline's best row"]);
     for lost in &all {
         let where_and_what = format!("{}, {}", lost.place, lost.what);
         table.row([Some(where_and_what), Some(number::times(lost.worst())), Some(lost.sentence())]);
     }
     if !all.is_empty() {
-        text += "Every comparison in which a peer was ahead of the best of ours by more than the third digit, the worst first. \
+        text += "Every comparison in which a peer was ahead of Trunkline's best row by more than the third digit, the worst first. \
                  Rows are compared with rows that promise a consumer the same (at most, at least or exactly once), and SQL functions also with \
                  SQL functions. *Within the spread*: the rounds of the two overlap.\n\n";
     }
@@ -114,7 +114,7 @@ fn without(races: &[Race]) -> String {
         let _ = writeln!(text, "Nothing was lost in {}.\n", codes(won));
     }
     if !alone.is_empty() {
-        let _ = writeln!(text, "No peer to compare ours with, or nothing of ours: {}.\n", codes(alone));
+        let _ = writeln!(text, "Without a peer, or without a row of Trunkline: {}.\n", codes(alone));
     }
     text
 }
@@ -195,7 +195,7 @@ impl Lost<'_> {
         let ahead: Vec<String> = self.ahead.iter().map(told).collect();
         let ours = match self.ours {
             Some((row, value)) => format!("ours {} {}{}", code(&row.contender), show(value), callers(row)),
-            None => "of ours none was measured".into(),
+            None => "no row of Trunkline was measured".into(),
         };
         format!("{}; {ours}", ahead.join(", "))
     }

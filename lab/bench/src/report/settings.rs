@@ -52,7 +52,7 @@ const SETTINGS: &[Setting] = &[
 /// does.
 const PROVENANCE: &[Setting] = &[
     Setting {
-        name: "seconds a round",
+        name: "seconds per round",
         of: |row| if row.told.messages > 0 { UNSAID.into() } else { number::whole(row.told.seconds) },
     },
     Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
@@ -114,7 +114,7 @@ impl Setting {
 
 fn consumers(row: &Row) -> String {
     match row.told.consumers {
-        0 => "as it likes best".into(),
+        0 => "the contender's own choice".into(),
         count => count.to_string(),
     }
 }
@@ -125,7 +125,7 @@ fn count_or_unsaid(count: usize) -> String {
 
 fn rate(row: &Row) -> String {
     match row.told.rate {
-        None => "as fast as it goes".into(),
+        None => "unlimited".into(),
         Some(rate) => format!("{}/s", number::whole(rate)),
     }
 }

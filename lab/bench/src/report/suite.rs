@@ -17,8 +17,8 @@ use crate::{
 /// The suites in the order of the report, each with its caption.
 const SUITES: &[(&str, &str)] = &[
     ("headline", "The rows that the README names, as fast as they go, for five minutes."),
-    ("throughput", "As fast as it goes."),
-    ("processes", "Programs as they are: one message per call, as fast as it goes."),
+    ("throughput", "At full speed."),
+    ("processes", "Programs as they are: one message per call, at full speed."),
     (
         "latency",
         "At the same requested rate for all; from the time at which a message was due to be sent until the handler has it.",

@@ -98,7 +98,7 @@ fn a_race_that_ours_did_not_end_is_lost() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 500.0)]);
     results.rows[0].outcome = Outcome::Failed("it fell over".into());
     let text = readme(&results, &[]);
-    assert!(section(&text, "What was lost").contains("`pgq` 500; of ours none was measured"), "{text}");
+    assert!(section(&text, "What was lost").contains("`pgq` 500; no row of Trunkline was measured"), "{text}");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn rows_of_different_servers_are_not_compared() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 5000.0)]);
     results.rows[1].server.version = "18.1".into();
     let text = readme(&results, &[]);
-    assert!(text.contains("No peer to compare ours with, or nothing of ours: `throughput`."), "{text}");
+    assert!(text.contains("Without a peer, or without a row of Trunkline: `throughput`."), "{text}");
 }
 
 #[test]
@@ -344,14 +344,14 @@ fn table_states_duration_rounds_and_origin_of_rows() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
     let text = readme(&results, &[]);
     assert!(
-        text.contains("seconds a round 10, rounds 3, commit 0123456789ab, arguments `publication`, build release"),
+        text.contains("seconds per round 10, rounds 3, commit 0123456789ab, arguments `publication`, build release"),
         "{text}"
     );
     results.rows[1].told.seconds = 0.7;
     results.rows[1].rounds.truncate(1);
     results.rows[1].made = crate::results::Made::default();
     let text = readme(&results, &[]);
-    assert!(text.contains("| seconds a round | rounds | commit | arguments | build |"), "{text}");
+    assert!(text.contains("| seconds per round | rounds | commit | arguments | build |"), "{text}");
     assert!(text.contains("| 10 | 3 | 0123456789ab | `publication` | release |"), "{text}");
     assert!(text.contains("| 0.700 | 1 | not kept | `not kept` | not kept |"), "{text}");
 }
