@@ -69,7 +69,7 @@ pub(crate) enum Kind {
     Foreign(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The answer to a statement of this library has an unexpected form.
     #[error(
-        "the server's answer does not match the statement: {0}; does the schema `trunkline` belong to this library?"
+        "the server's answer does not match the statement: {0}; check that `trunkline migrate` or Db::migrate created this schema"
     )]
     Answer(Box<dyn std::error::Error + Send + Sync>),
     #[error(

@@ -7,7 +7,7 @@ create or replace function trunkline.along_lanes(queue text, holder bigint, n in
 begin
     perform trunkline.check_keyed(queue);
     if (select q.key_per_second is not null from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has a rate for each key, which its workers keep', quote_literal(queue) using errcode = 'feature_not_supported',
+        raise exception 'queue % has a rate limit per key, which only workers enforce', quote_literal(queue) using errcode = 'feature_not_supported',
             hint = 'Run a worker; or set the rate of the whole queue instead, with trunkline.limit_queue(..., per_second => 100).';
     end if;
     return query execute format($q$

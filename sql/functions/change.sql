@@ -8,8 +8,8 @@ declare
 begin
     perform trunkline.check_queue(queue);
     if ids is null then
-        raise exception 'which messages? the ids are null' using errcode = 'null_value_not_allowed',
-            hint = 'Pass an array of ids; an empty one names no message.';
+        raise exception 'the message ids must not be null' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array of ids, which may be empty.';
     end if;
     for pass in 1..20 loop
         execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from trunkline.%I($1 %s) c',

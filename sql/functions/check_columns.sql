@@ -7,8 +7,8 @@ declare
     wrong text;
 begin
     if jsonb_typeof(columns) is distinct from 'object' then
-        raise exception 'columns are an object, not %', coalesce(left(columns::text, 100), 'null') using errcode = 'invalid_parameter_value',
-            hint = 'Pass names and values, as in {"tenant": "acme"}.';
+        raise exception 'columns must be a JSON object, not %', coalesce(left(columns::text, 100), 'null') using errcode = 'invalid_parameter_value',
+            hint = 'Pass names and values, such as {"tenant": "acme"}.';
     end if;
     select c.name into wrong
     from jsonb_object_keys(columns) c(name)
@@ -17,8 +17,8 @@ begin
        or c.name in ('id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata', 'lane', 'keys', 'line', 'place')
     order by c.name limit 1;
     if wrong is not null then
-        raise exception 'the table of queue % has no column % of yours', quote_literal(queue), quote_ident(wrong) using errcode = 'undefined_column',
-            hint = format('Add it with alter table trunkline.%I add column %I. A column that the queue itself or Postgres fills takes no value.',
+        raise exception 'queue % has no column % that accepts values', quote_literal(queue), quote_ident(wrong) using errcode = 'undefined_column',
+            hint = format('Add a column with: alter table trunkline.%I add column %I TYPE. Columns that the queue or PostgreSQL fills cannot be set.',
                           'queue_' || queue, wrong);
     end if;
 end $$;

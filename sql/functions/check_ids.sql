@@ -4,7 +4,7 @@ create or replace function trunkline.check_ids(ids bigint[], verb text) returns 
 -- mistake must not empty the table.
 begin
     if ids is null then
-        raise exception 'which dead letters? the ids are null' using errcode = 'null_value_not_allowed',
+        raise exception 'the ids of the dead letters must not be null' using errcode = 'null_value_not_allowed',
             hint = format('Pass an array of ids, or use trunkline.%s_all(queue).', verb);
     end if;
     return ids;

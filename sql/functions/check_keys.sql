@@ -12,7 +12,7 @@ begin
         raise exception 'queue % has no keys', quote_literal(queue)
             using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., partitions => 64), or pass no key.';
     elsif cardinality(keys) <> messages then
-        raise exception '% payloads have keys for %', messages, cardinality(keys)
+        raise exception 'the call has % payloads, but % keys', messages, cardinality(keys)
             using errcode = 'invalid_parameter_value', hint = 'Pass a key for each payload.';
     elsif exists (select from unnest(keys) k where k is null or k = '' or octet_length(k) > 1024) then
         raise exception 'a key of queue % is empty, null or too long', quote_literal(queue)

@@ -8,8 +8,8 @@ begin
     if metadata is null then
         return null;
     elsif jsonb_typeof(metadata) <> 'object' then
-        raise exception 'metadata is an object, not %', left(metadata::text, 100) using errcode = 'invalid_parameter_value',
-            hint = 'Pass names and texts, as in {"tenant": "acme"}, or null for none.';
+        raise exception 'metadata must be a JSON object, not %', left(metadata::text, 100) using errcode = 'invalid_parameter_value',
+            hint = 'Pass names with string values, such as {"tenant": "acme"}, or null.';
     end if;
     bytes := octet_length(metadata::text) - greatest(2 * (select count(*) from jsonb_object_keys(metadata)) - 1, 0);
     if bytes > 16384 then

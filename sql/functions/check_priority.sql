@@ -8,8 +8,8 @@ begin
     if (priority >= 0 and priority < priorities) is not true then
         raise exception 'queue % has no priority %', quote_literal(queue), coalesce(priority::text, 'null')
             using errcode = 'invalid_parameter_value',
-                  hint = case priorities when 1 then 'It has none: create one with trunkline.create_queue(..., priorities => 4).'
-                                         else format('It has those from 0 to %s; the highest goes first.', priorities - 1) end;
+                  hint = case priorities when 1 then 'The queue has no priorities. Create one that has: trunkline.create_queue(..., priorities => 4).'
+                                         else format('Its priorities are 0 to %s; the highest goes first.', priorities - 1) end;
     end if;
     return case when priorities > 1 then format(', null, %s', priority) else '' end;
 end $$;

@@ -9,16 +9,16 @@ begin
                   hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
     elsif expression is null or expression !~*
         '^\s*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|every(\s+[0-9]{1,9})?\s+(second|minute|hour|day)s?|(\S+\s+){4,5}\S+)\s*$' then
-        raise exception '% is not an expression of a schedule', coalesce(quote_literal(expression), 'NULL')
+        raise exception 'invalid schedule expression %', coalesce(quote_literal(expression), 'NULL')
             using errcode = 'invalid_parameter_value',
-                  hint = 'Pass five fields of cron (0 3 * * *), six with seconds first, @hourly and the like, or: every 90 seconds.';
+                  hint = 'Pass five cron fields (0 3 * * *), six with seconds first, a name such as @hourly, or an interval: every 90 seconds.';
     elsif missed is null or missed not in ('skip', 'once', 'each') then
-        raise exception 'ticks that were missed cannot be made %', coalesce(quote_literal(missed), 'NULL')
+        raise exception 'missed must be skip, once or each, not %', coalesce(quote_literal(missed), 'NULL')
             using errcode = 'invalid_parameter_value', hint = 'Pass skip, once or each.';
     end if;
     perform now() at time zone zone; -- fails if the zone does not exist
     if zone is null then
         raise exception 'schedule % has no time zone', quote_literal(name) using errcode = 'null_value_not_allowed',
-            hint = 'Pass a name as in Europe/Berlin, or UTC.';
+            hint = 'Pass the name of a time zone, such as Europe/Berlin or UTC.';
     end if;
 end $$;

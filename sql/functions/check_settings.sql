@@ -18,7 +18,7 @@ begin
                   hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024, priorities 1 to 10, '
                          'aging more than 0 and at most 36500 days, partitions 0 to 256, per_key at least 1.';
     elsif partitions > 0 and priorities > 1 then
-        raise exception 'queue % cannot have keys and priorities', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass partitions or priorities; or make a queue for each.';
+        raise exception 'queue % cannot have both keys and priorities', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Set either partitions or priorities, or create two queues.';
     end if;
 end $$;

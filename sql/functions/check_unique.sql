@@ -14,8 +14,8 @@ begin
         raise exception 'the payloads of queue % are null', quote_literal(queue) using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif cardinality(keys) is distinct from messages or cardinality(metadata) <> messages then
-        raise exception '% payloads have unique keys for %, and metadata for %', messages, coalesce(cardinality(keys), 0), cardinality(metadata)
-            using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+        raise exception 'the call has % payloads, % unique keys, and metadata for %', messages, coalesce(cardinality(keys), 0), cardinality(metadata)
+            using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
     elsif wrong is not null then
         raise exception 'a unique key of % bytes is out of bounds', octet_length(wrong) using errcode = 'invalid_parameter_value',
             hint = 'A key has 1 to 1,024 bytes. Hash longer keys.';

@@ -8,9 +8,9 @@ begin
         raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
     elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'a transaction that is % sees no message that comes while it waits', current_setting('transaction_isolation')
+        raise exception 'a transaction that is % cannot wait, because it does not see messages that arrive later', current_setting('transaction_isolation')
             using errcode = 'invalid_transaction_state',
-                  hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
+                  hint = 'Wait in a transaction that is read committed, or leave out wait and call again in another transaction.';
     elsif pg_current_xact_id_if_assigned() is not null then
         raise exception 'a transaction that has written something would hide it from all other sessions while it waits'
             using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';

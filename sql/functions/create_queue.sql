@@ -37,17 +37,17 @@ begin
                   hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
     end if;
     if payload is null then
-        raise exception 'the payload of queue % needs a type', quote_literal(queue)
-            using errcode = 'null_value_not_allowed', hint = 'Pass a type: jsonb, text, bytea, int8';
+        raise exception 'the payload type of queue % must not be null', quote_literal(queue)
+            using errcode = 'null_value_not_allowed', hint = 'Pass a type, such as jsonb, text, bytea or int8.';
     end if;
     if exists (select from pg_type t where t.oid = payload and t.typtype = 'p') then
-        raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
-            using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
+        raise exception 'queue % cannot have payloads of type %, which no column can have', quote_literal(queue), payload
+            using errcode = 'invalid_parameter_value', hint = 'Pass a type that a column can have, such as jsonb, text, bytea or int8.';
     end if;
     perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, aging, partitions, per_key);
     if uniqueness and partitions > 0 then
-        raise exception 'queue % cannot have keys and unique keys', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass partitions or uniqueness; or make a queue for each.';
+        raise exception 'queue % cannot have both keys and unique keys', quote_literal(queue)
+            using errcode = 'invalid_parameter_value', hint = 'Set either partitions or uniqueness, or create two queues.';
     end if;
     perform trunkline.lock_queue(queue);
     insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
@@ -72,9 +72,9 @@ begin
         if differences is null then
             return;
         end if;
-        raise exception 'queue % exists already, with other settings than were asked for: %', quote_literal(queue), array_to_string(differences, '; ')
+        raise exception 'queue % already exists with other settings: %', quote_literal(queue), array_to_string(differences, '; ')
             using errcode = 'duplicate_object',
-                  hint = 'Change settings with trunkline.alter_queue; another payload type, other priorities or uniqueness need another queue.';
+                  hint = 'Change settings with trunkline.alter_queue. The payload type, priorities and uniqueness cannot be changed, and a queue without keys cannot get partitions.';
     end if;
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then

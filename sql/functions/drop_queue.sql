@@ -58,8 +58,8 @@ begin
         execute format('drop domain if exists trunkline.%I%s', 'payload_' || queue, along);
     exception when dependent_objects_still_exist then
         get stacked diagnostics others = pg_exception_detail;
-        raise exception 'something of others depends on queue %', quote_literal(queue) using errcode = 'dependent_objects_still_exist', detail = others,
-            hint = 'Drop that first; or call trunkline.drop_queue(queue, cascade => true), which drops it, too.';
+        raise exception 'cannot drop queue % because other objects depend on it', quote_literal(queue) using errcode = 'dependent_objects_still_exist', detail = others,
+            hint = 'Drop them first, or call trunkline.drop_queue(queue, cascade => true) to drop them, too.';
     end;
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;

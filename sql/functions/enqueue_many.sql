@@ -21,9 +21,9 @@ begin
     end if;
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
             using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
+                  hint = 'Pass an array of one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
     if keys is not null then
         perform trunkline.check_keys(queue, keys, cardinality(payloads)), trunkline.check_priority(queue, priority);

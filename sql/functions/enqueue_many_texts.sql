@@ -14,8 +14,8 @@ begin
     end if;
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension: a text for each payload.';
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass one text for each payload.';
     end if;
     if keys is not null then
         perform trunkline.check_keys(queue, keys, cardinality(payloads));

@@ -12,9 +12,9 @@ create or replace function trunkline.enqueue_unique_many(queue text, payloads an
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
             using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
+                  hint = 'Pass an array of one dimension. Payloads that are arrays themselves are passed as texts: array[''{1,2}'', ''{3}''].';
     end if;
     perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
     return query execute format(

@@ -9,9 +9,9 @@ create or replace function trunkline.enqueue_unique_many(queue text, payloads te
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
             using errcode = 'array_subscript_error',
-                  hint = 'Pass one dimension: a text for each payload.';
+                  hint = 'Pass one text for each payload.';
     end if;
     perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, cardinality(payloads), metadata, unique_keys, unique_for);
     return query execute format(

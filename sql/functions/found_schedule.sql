@@ -4,6 +4,6 @@ create or replace function trunkline.found_schedule(name text, was_found bool) r
 begin
     if not was_found then
         raise exception 'there is no schedule %', coalesce(quote_literal(name), 'NULL') using errcode = 'undefined_object',
-            hint = 'They are listed by: select name from trunkline.schedule. Make one with trunkline.set_schedule.';
+            hint = 'List schedules with: select name from trunkline.schedule. Create one with trunkline.set_schedule.';
     end if;
 end $$;

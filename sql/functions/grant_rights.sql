@@ -15,7 +15,7 @@ declare
     name text := trunkline.check_role(role);
 begin
     if kind is null or kind not in ('producer', 'consumer', 'operator') then
-        raise exception 'there are no rights of a %', coalesce(kind, 'null')
+        raise exception 'unknown kind of rights: %', coalesce(kind, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Pass producer, consumer or operator.';
     end if;
     lock table trunkline.migration in share row exclusive mode; -- see trunkline.lock_queue

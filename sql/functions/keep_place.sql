@@ -46,8 +46,8 @@ begin
             raise exception 'a row of % is in the partition of another key', tg_table_name
                 using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
         end if;
-        raise exception 'a row of % has keys of several partitions: there are % now', tg_table_name, lanes
-            using errcode = 'TL002', hint = 'The queue got more partitions meanwhile: call again. To insert rows by hand, call trunkline.enqueue_many instead.';
+        raise exception 'a row of % has keys of different partitions; the queue now has % partitions', tg_table_name, lanes
+            using errcode = 'TL002', hint = 'The number of partitions has changed: call again. To insert rows by hand, call trunkline.enqueue_many instead.';
     end if;
     return new;
 end $$;

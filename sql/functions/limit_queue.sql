@@ -39,7 +39,7 @@ begin
             hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
                    'so with key_burst and key_per_second. To stop a queue, pause it.';
     elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has no keys, so none has a rate', quote_literal(queue) using errcode = 'invalid_parameter_value',
+        raise exception 'queue % has no keys, so it cannot have a rate limit per key', quote_literal(queue) using errcode = 'invalid_parameter_value',
             hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., partitions => 64).';
     end if;
     update trunkline.queue q

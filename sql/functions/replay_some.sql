@@ -57,7 +57,7 @@ begin
             begin
                 execute restore using array[letter];
             exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
-                raise exception 'dead letter % of queue % has a value that does not fit a column of yours: %', letter, queue, sqlerrm
+                raise exception 'dead letter % of queue % has a value that does not fit a column that you added: %', letter, queue, sqlerrm
                     using errcode = sqlstate, hint = format(
                         'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
                         'dead_' || queue);

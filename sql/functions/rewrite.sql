@@ -36,7 +36,7 @@ begin
     end if;
     freed := 0;
     if pg_relation_size(main) / read_speed > seconds then
-        refused := format('its table has %s, and would be read for longer than %s', pg_size_pretty(pg_relation_size(main)), max_pause);
+        refused := format('its table has %s, and would take longer than %s to read', pg_size_pretty(pg_relation_size(main)), max_pause);
         return;
     end if;
     -- All others would wait behind a session that waits for an exclusive lock. So it does not wait for transactions that
@@ -78,7 +78,7 @@ begin
     end;
     execute format('select array_agg(l.q) from (select q from only %s q limit $1) l', main) into rows using 2 * live + 10001;
     if cardinality(rows) > 2 * live + 10000 then
-        refused := 'too many messages arrived meanwhile';
+        refused := 'too many messages arrived during the compaction';
         return;
     end if;
     -- Nothing is enqueued or deleted, so no trigger runs.

@@ -15,7 +15,7 @@ begin
     end if;
     if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
-        raise exception 'every message needs its attempt, and neither may be null: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
+        raise exception 'ids and attempts must have the same length and contain no null: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     if length(reason) > 16384 then
@@ -26,9 +26,9 @@ begin
     if is_ordered and verb in ('ack', 'archive') then
         execute format('select trunkline.%I($1)', 'do_behind_' || queue) into lost using ids;
         if lost is not null then
-            raise exception 'message % of queue % stands behind one of its key that waits for its retry', array_to_string(lost[1:3], ', '), quote_literal(queue)
+            raise exception 'message % of queue % must wait for an earlier message of its key, which will be retried', array_to_string(lost[1:3], ', '), quote_literal(queue)
                 using errcode = 'TL001', detail = 'The order of the key would be lost.',
-                      hint = 'Roll back what was done for it, and give it back with trunkline.release: it comes again, in order.';
+                      hint = 'Roll back what was done for it, and release it with trunkline.release: it is delivered again, in order.';
         end if;
     end if;
     if cardinality(ids) = 1 and array_ndims(ids) = 1 and array_ndims(attempts) = 1 then

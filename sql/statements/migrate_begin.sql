@@ -10,7 +10,7 @@ declare
     stranger text;
 begin
     if current_setting('server_encoding') = 'SQL_ASCII' then
-        raise exception 'the database has the encoding SQL_ASCII, in which texts need not be valid'
+        raise exception 'the database has the encoding SQL_ASCII, in which PostgreSQL does not check texts'
             using errcode = 'feature_not_supported', hint = 'Use a database with the encoding UTF8.';
     end if;
     while not exists (select from pg_namespace n where n.nspname || '.' = 'trunkline.') loop

@@ -10,7 +10,7 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
         let (needs, role) = right(what);
         return match role {
-            Some(role) => format!(". {needs}; `trunkline grant {queue} {role} ROLE` gives it"),
+            Some(role) => format!(". {needs}; run `trunkline grant {queue} {role} ROLE`"),
             None => format!(". {needs}"),
         };
     }
@@ -87,14 +87,13 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         | "revoke" | "seal" | "unseal" | "set_drains" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
-        "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
-            "To look after a queue, a role needs USAGE on the schema, and to select and delete in the queue's tables",
-            Some("--operator"),
-        ),
-        _ => (
-            "To use a queue, a role needs USAGE on the schema `trunkline`, and to select from its tables",
-            Some("--consumer"),
-        ),
+        "purge" | "stats" | "peek" | "dead" | "archived" => {
+            ("To read or purge a queue's messages, a role needs the rights of a consumer", Some("--consumer"))
+        }
+        "prune" | "replay" | "discard" => {
+            ("To replay, discard or prune messages, a role needs the rights of an operator", Some("--operator"))
+        }
+        _ => ("To use a queue's messages, a role needs the rights of a consumer", Some("--consumer")),
     }
 }
 

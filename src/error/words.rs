@@ -45,7 +45,7 @@ pub(super) fn shortened(text: &str) -> String {
 pub(super) fn listed(ids: &[i64]) -> String {
     match ids {
         [id] => format!("message {id}"),
-        [first, ..] => format!("{} messages, the first {first},", ids.len()),
+        [first, ..] => format!("{} messages, the first with id {first},", ids.len()),
         [] => "no message".to_owned(),
     }
 }

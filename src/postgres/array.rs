@@ -98,7 +98,7 @@ impl<'a> Received<'a> {
     /// length and a value for each element.
     pub fn elements(&self) -> Result<Each<'a>, BadArray> {
         let number = |at: usize| -> Result<i32, BadArray> {
-            let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
+            let bytes = self.0.get(at..at + 4).ok_or("the array is truncated")?;
             Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         };
         let left = match number(0)? {
@@ -119,7 +119,7 @@ impl<'a> Received<'a> {
         let (element, nulls) = (self.element().unwrap_or_default(), self.0.get(4..8) != Some(&[0; 4]));
         let part = |count: &usize| {
             let count = left.min(*count);
-            let (values, behind) = rest.split_at_checked(after(count, rest)).ok_or("the array ends early")?;
+            let (values, behind) = rest.split_at_checked(after(count, rest)).ok_or("the array is truncated")?;
             (left, rest) = (left - count, behind);
             Ok(Elements { element, count: count as i32, nulls, values })
         };
@@ -150,10 +150,10 @@ impl<'a> Iterator for Each<'a> {
 impl<'a> Each<'a> {
     #[inline]
     fn element(&mut self) -> Result<Option<&'a [u8]>, BadArray> {
-        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array ends early")?;
+        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the array is truncated")?;
         self.rest = rest;
         let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Ok(None) };
-        let (value, rest) = rest.split_at_checked(length).ok_or("the array ends early")?;
+        let (value, rest) = rest.split_at_checked(length).ok_or("the array is truncated")?;
         self.rest = rest;
         Ok(Some(value))
     }

@@ -19,7 +19,7 @@ impl Shared {
             let shared = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = shared.compact().await {
-                    debug!(queue = shared.name(), %error, "not compacted");
+                    debug!(queue = shared.name(), %error, "cannot compact the queue");
                 }
             });
         }
@@ -38,7 +38,13 @@ impl Shared {
         if freed > 0 {
             self.compaction.was_worth_it();
         }
-        debug!(queue = self.name(), freed, refused, "{}", if freed > 0 { "compacted" } else { "not compacted" });
+        debug!(
+            queue = self.name(),
+            freed,
+            refused,
+            "{}",
+            if freed > 0 { "compacted" } else { "cannot compact the queue" }
+        );
         Ok(())
     }
 }

@@ -240,7 +240,7 @@ impl Shared {
         if let Some(reached) = keep
             && let Err(error) = self.keep_floor(reached).await
         {
-            debug!(queue = self.name(), %error, "floor not kept for other processes");
+            debug!(queue = self.name(), %error, "cannot store the floor for other processes");
         }
         Ok(due_in)
     }

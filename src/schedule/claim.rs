@@ -64,10 +64,7 @@ impl Claimed {
             (Ok(expression), Ok(missed)) if placed => {
                 let ticks = expression.ticks(missed, timestamp(first), now);
                 if ticks.has_dropped {
-                    warn!(
-                        schedule = claimed.name,
-                        "more ticks were missed than are made up for; the earlier ones are left out"
-                    );
+                    warn!(schedule = claimed.name, "too many ticks were missed; the earliest are left out");
                 }
                 claimed.next = ticks.next.map_or(NEVER, time_of);
                 claimed.late =

@@ -29,7 +29,7 @@ impl Expression {
     /// The text is not a valid expression, or there is no such zone.
     pub fn parse(text: &str, zone: &str) -> Result<Self> {
         let zone = TimeZone::get(zone).map_err(|_| {
-            Error::invalid(format!("there is no time zone {zone:?}: use a name as in Europe/Berlin, or UTC"))
+            Error::invalid(format!("there is no time zone {zone:?}: use a name such as Europe/Berlin or UTC"))
         })?;
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -91,7 +91,7 @@ fn multiple(period: Duration, n: i64) -> Option<Timestamp> {
 
 fn no_expression(text: &str, why: &str) -> Error {
     Error::invalid(format!(
-        "{text:?} is not an expression of a schedule ({why}): five fields of cron (\"0 3 * * *\"), six with seconds first, \"@hourly\" and the like, or \"every 90 seconds\""
+        "invalid schedule expression {text:?} ({why}): use five cron fields (\"0 3 * * *\"), six with seconds first, a name such as \"@hourly\", or \"every 90 seconds\""
     ))
 }
 

@@ -86,7 +86,7 @@ impl Db {
     /// growing pauses. If the message itself was refused, the schedule continues with its next tick
     /// instead.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
-        warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
+        warn!(schedule = one.name, queue = one.queue, %error, "cannot enqueue the message of a tick");
         let next = is_refused(error).then_some(one.next);
         let sql = self.statement("fail_schedule", include_str!("../../sql/statements/fail_schedule.sql"));
         self.query(Class::Main, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)

@@ -67,7 +67,7 @@ impl Db {
     /// Runs schedules while it is polled, once the role has the right.
     pub(crate) async fn tick_beside_work(self) {
         while let Err(error) = self.keep_ticking(false).await {
-            debug!(%error, "this process makes no ticks of schedules");
+            debug!(%error, "this process runs no schedules");
             sleep(NOT_YET).await;
         }
     }
@@ -178,9 +178,9 @@ impl Round {
 
     fn failed(&mut self, error: &Error) -> Duration {
         if self.failed == PAUSE.0 {
-            warn!(%error, "schedules make no ticks; retrying with backoff");
+            warn!(%error, "cannot run schedules; retrying with backoff");
         } else {
-            debug!(%error, "schedules still make no ticks");
+            debug!(%error, "still cannot run schedules");
         }
         let pause = self.failed;
         self.failed = (self.failed * 2).min(PAUSE.1);

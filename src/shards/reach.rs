@@ -170,7 +170,7 @@ async fn seek(Seeking(ref place): Seeking, set: Weak<Servers>) {
             }
             Err(error) if error.is_final() && !is_told => {
                 is_told = true;
-                warn!(place = place.shown(), %error, "a shard cannot take part; trying again");
+                warn!(place = place.shown(), %error, "cannot use a shard; retrying");
             }
             Err(error) => debug!(place = place.shown(), %error, "shard is not reached"),
         }

@@ -144,7 +144,7 @@ impl Shard {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
             // Only logged: if a right is missing, the next enqueue returns that error.
-            Err(error) => debug!(shard = %self.id, %error, "whether the shard drains is not known"),
+            Err(error) => debug!(shard = %self.id, %error, "cannot read whether the shard is draining"),
         }
     }
 
@@ -195,7 +195,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
         let Some(shard) = trial.0.upgrade() else { return };
         match row_of(&shard.db, Class::Store).await {
             Err(error) if error.is_closed() => {
-                debug!(shard = %shard.id, %error, "shard is still away");
+                debug!(shard = %shard.id, %error, "shard is still down");
                 shard.health.lost(reason(&error));
             }
             // Any answer shows that the server is up.
@@ -205,7 +205,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 }
                 shard.health.back();
                 shard.metrics.away(false);
-                info!(shard = %shard.id, after = ?since.elapsed(), "shard is there again");
+                info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again");
                 return shard.changed.notify_waiters();
             }
         }

@@ -76,7 +76,7 @@ impl<T: Payload> Station<T> {
             id,
             attempt,
             %error,
-            "the server refuses to end the lease of a message; it comes back when the lease ends by itself"
+            "the server refuses to end the lease of a message; the message is delivered again when its lease expires"
         );
     }
 }

@@ -27,14 +27,14 @@ impl Outage {
                 warn!(queue, %error, "the database refused a statement of a worker; retrying with backoff");
             }
         } else {
-            debug!(queue, %error, tries = self.tries, "worker still has no database");
+            debug!(queue, %error, tries = self.tries, "worker still cannot use the database");
         }
         retry_policy::exponential(FIRST_PAUSE, LONGEST_PAUSE, self.tries, retry_policy::random())
     }
 
     pub fn over(&mut self, queue: &str) {
         if let Some(since) = self.since.take() {
-            info!(queue, after = ?since.elapsed(), "worker has the database again");
+            info!(queue, after = ?since.elapsed(), "worker can use the database again");
             self.tries = 0;
         }
     }

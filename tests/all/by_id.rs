@@ -205,8 +205,8 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
     is_refused(queue.reschedule(&ids, HOUR * 24 * 36_501).await, "36,500");
     is_refused(queue.reschedule(&ids, SystemTime::now() + HOUR * 24 * 36_501).await, "36,500");
     for (call, word) in [
-        ("cancel('q', null)", "which messages?"),
-        ("reschedule('q', null, now())", "which messages?"),
+        ("cancel('q', null)", "must not be null"),
+        ("reschedule('q', null, now())", "must not be null"),
         ("reschedule('q', '{}', null)", "out of bounds"),
         ("reschedule('q', '{}', 'infinity')", "out of bounds"),
         ("reschedule('q', '{}', now() + '36501 days')", "out of bounds"),

@@ -67,6 +67,6 @@ async fn a_schema_whose_name_would_need_quotes_is_refused() {
         assert!(error.contains("cannot be named") && error.contains("14 characters"), "{error}");
     }
     let db = Db::connect(&format!("{url} schema=user")).await.expect("connected");
-    let error = db.migrate().await.expect_err("a word of SQL").to_string();
-    assert!(error.contains("word of SQL"), "{error}");
+    let error = db.migrate().await.expect_err("a reserved word").to_string();
+    assert!(error.contains("reserved word"), "{error}");
 }

@@ -220,7 +220,7 @@ async fn invalid_key_is_refused_with_advice() {
         ("enqueue('q', '1', unique_key => 'k', unique_for => '200 years')", "36500 days"),
         ("enqueue('q', '1', unique_key => 'k', delay => '-1 second')", "at least zero"),
         ("enqueue('q', '1', unique_key => 'k', priority => 1)", "priorities"),
-        ("enqueue('q', '1', unique_key => 'k', metadata => '[]')", "names and texts"),
+        ("enqueue('q', '1', unique_key => 'k', metadata => '[]')", "names with string values"),
         ("enqueue_many('q', '{1,2}', unique_keys => '{k}')", "one for each payload"),
         ("enqueue_many('q', null::text[], unique_keys => '{}')", "an empty one"),
         ("enqueue_many('q', array['1', null], unique_keys => '{k,null}')", "Every message needs a payload"),

@@ -87,9 +87,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let of = |severity| found.iter().filter(|(_, finding)| finding.severity == severity).count();
     match (of(Severity::Wrong), of(Severity::Unchecked), of(Severity::Advice)) {
         (0, 0, 0) => Ok(()),
-        (0, 0, 1) if args.strict => Err(Error::found("nothing is wrong; there is one piece of advice", 4)),
+        (0, 0, 1) if args.strict => Err(Error::found("--strict: the doctor has one piece of advice", 4)),
         (0, 0, advice) if args.strict => {
-            Err(Error::found(format!("nothing is wrong; there are {advice} pieces of advice"), 4))
+            Err(Error::found(format!("--strict: the doctor has {advice} pieces of advice"), 4))
         }
         (0, 0, _) => Ok(()),
         (0, 1, _) => Err(Error::found("nothing is known to be wrong, but one check could not run", 3)),

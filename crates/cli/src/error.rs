@@ -106,8 +106,8 @@ fn told(error: &trunkline::Error) -> String {
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     if error.is_no_queue() {
         return Some(
-            "a queue has payloads of one type: `trunkline queue create NAME --type text` (or jsonb; bytea is \
-             the default); `trunkline queue list` lists the queues",
+            "each queue has one payload type: create one with `trunkline queue create NAME --type text` (or jsonb; \
+             bytea is the default), or list them with `trunkline queue list`",
         );
     }
     match error.sqlstate().map(tokio_postgres::error::SqlState::code) {

@@ -21,7 +21,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 }
 
 pub fn id(text: &str) -> Result<i64, String> {
-    text.trim().parse().map_err(|_| "expected an id, a number as `enqueue` and `peek` print it".to_owned())
+    text.trim().parse().map_err(|_| "expected the id of a message, as `enqueue` and `peek` print it".to_owned())
 }
 
 #[cfg(test)]

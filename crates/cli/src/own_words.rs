@@ -27,8 +27,8 @@ const WORDS: [(&str, &str); 21] = [
     ("select trunkline.create_queue('name', 'jsonb')", "`trunkline queue create NAME --type jsonb`"),
     ("Enqueue through trunkline.enqueue or enqueue_many.", "Enqueue with `trunkline enqueue`."),
     ("Enqueue through trunkline.enqueue or enqueue_many, or", "Enqueue with `trunkline enqueue`, or"),
-    ("Run a worker; or lease a partition with trunkline.lease_partition", "Run a worker, as `trunkline work`"),
-    ("Run a worker;", "Run a worker, as `trunkline work`;"),
+    ("Run a worker; or lease a partition with trunkline.lease_partition", "Run a worker with `trunkline work`"),
+    ("Run a worker;", "Run a worker with `trunkline work`;"),
 ];
 
 /// Returns the text with the verbs and options of this program.

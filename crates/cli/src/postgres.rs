@@ -21,7 +21,7 @@ Example:
 Example:
   trunkline postgres stop")]
     Stop,
-    /// Print its connection string, for psql and programs; starts it if it is not running
+    /// Print its connection string, for psql and programs, and start it if it is not running
     #[command(after_help = "\
 Example:
   psql \"$(trunkline postgres url)\"")]

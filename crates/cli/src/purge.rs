@@ -48,7 +48,7 @@ pub struct Prune {
 }
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
-    crate::confirm(format!("delete all messages of queue {:?}", args.queue), args.yes).await?;
+    crate::confirm(format!("delete all waiting and leased messages of queue {:?}", args.queue), args.yes).await?;
     print::done([database.queue_unread(&args.queue).await?.purge().await?].iter())
 }
 

@@ -47,7 +47,7 @@ pub struct Args {
     /// The form of a message: the payload as it is, or in a JSON envelope
     #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
     envelope: String,
-    /// The maximum number of messages in hand, including those that the broker has refused for now;
+    /// The maximum number of messages in progress, including those that the broker has refused for now;
     /// 8,192 if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero, conflicts_with = "from")]
     in_hand: Option<NonZeroUsize>,

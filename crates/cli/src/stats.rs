@@ -86,7 +86,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
                     let stats = async { db.queue::<Unread>(name).await?.stats().await }.await;
                     match stats {
                         Err(error) if is_all && lacks_right(&error) => {
-                            print::note(format!("warning: {name} is not counted: {error}"));
+                            print::note(format!("warning: cannot count {name}: {error}"));
                             lacking = Some(error);
                         }
                         stats => found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats? }),
@@ -148,7 +148,7 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
             if !(is_all && lacks_right(error)) {
                 return Err(error.clone().into());
             }
-            print::note(format!("warning: {name} is not counted: {error}"));
+            print::note(format!("warning: cannot count {name}: {error}"));
             lacking = Some(error.clone());
             continue;
         }

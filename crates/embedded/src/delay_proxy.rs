@@ -345,7 +345,7 @@ fn finer_timer() {
 
 fn within_bounds(delay: Duration) -> Result<()> {
     match delay > LONGEST {
-        true => Err(Error::new("a delay of at most an hour is possible")),
+        true => Err(Error::new("the delay must be at most one hour")),
         false => Ok(()),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn download(url: &str, digest: &str, to: &Path, mut progress: impl Fn
     if found == digest {
         return Ok(());
     }
-    Err(failed(format!("its SHA-256 is {found} where {digest} was pinned, so nothing of it is used")))
+    Err(failed(format!("its SHA-256 is {found}, not the expected {digest}; the file was discarded")))
 }
 
 /// Returns an HTTP client that trusts the system's certificates, so that a company's own proxy or

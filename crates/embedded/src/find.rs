@@ -112,7 +112,7 @@ impl Binaries {
         let line = String::from_utf8_lossy(&output.stdout);
         let Some((version, major)) = parse_version(&line) else {
             let said = String::from_utf8_lossy(&output.stderr);
-            let what = format!("{} --version does not tell a version: {}", postgres.display(), said.trim());
+            let what = format!("{} --version did not print a version: {}", postgres.display(), said.trim());
             return Err(Error::new(what));
         };
         if major < OLDEST_MAJOR {

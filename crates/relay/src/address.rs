@@ -25,7 +25,7 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = |why: &str| Error::usage(format!("the address {:?} cannot be used: {why}", shown(text)));
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme, as nats:// has"))?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme, such as nats://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (servers, path) =
             rest.split_once('/').ok_or_else(|| bad("it names no topic, subject or stream: …/NAME"))?;

@@ -24,6 +24,13 @@ impl Error {
         Self(Kind::Usage(why.into()))
     }
 
+    /// Creates the error for a stored position that the broker's relay did not write.
+    pub fn bad_position(broker: &str, position: &str) -> Self {
+        Self::usage(format!(
+            "{broker}: the stored position {position:?} is not valid; to start without a position, delete the relay's row in trunkline.relay"
+        ))
+    }
+
     /// Creates the error of a relay that cannot continue: the queue cannot store a message, or the
     /// position is gone.
     pub(crate) fn stopped(why: impl Into<String>) -> Self {

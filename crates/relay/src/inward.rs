@@ -174,7 +174,7 @@ impl Running {
                     return Err(error);
                 }
                 Err(error) => {
-                    warn!(relay = self.name, %error, ?pause, "the relay waits");
+                    warn!(relay = self.name, %error, ?pause, "the relay failed; retrying after a pause");
                     self.progress.try_again(&error.to_string());
                     self.metrics.again.increment(1);
                     if error.is_broker() {

@@ -274,7 +274,7 @@ impl Carrier {
         let (lost, mut pause) = (attempt.lost(), PAUSES.0);
         loop {
             let Err(error) = attempt.release().await else { return Ok(()) };
-            debug!(id = attempt.lease().id, %error, "not given back yet");
+            debug!(id = attempt.lease().id, %error, "cannot give back a message yet; retrying");
             if error.is_lease_lost() || lost.is_cancelled() && !self.stop.is_cancelled() {
                 return Err(Failure::retry("the lease was lost"));
             }
@@ -323,7 +323,7 @@ impl Carrier {
         if told.is_none_or(|told| told.elapsed() >= TELL) {
             *told = Some(Instant::now());
             let held = self.progress.held();
-            warn!(queue = self.queue, why, held, "refused for now: tried again until the broker takes it");
+            warn!(queue = self.queue, why, held, "the broker refuses a message for now; retrying");
         }
     }
 

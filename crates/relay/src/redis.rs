@@ -49,10 +49,10 @@ impl Reconnecting {
             return;
         }
         let broker = self.address.shown();
-        tracing::warn!(broker, %error, "connects again: the server is not the one to ask, or not yet");
+        tracing::warn!(broker, %error, "connecting again: the server is a replica, or is still loading");
         match connect(&self.address, self.patience).await {
             Ok(new) => *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new,
-            Err(error) => tracing::warn!(broker, %error, "did not connect again"),
+            Err(error) => tracing::warn!(broker, %error, "cannot connect again"),
         }
         *renewed = Some(Instant::now());
     }

@@ -74,7 +74,7 @@ impl Report {
             let news = failed.clone().filter(|_| failed != known).map(|(_, why)| why);
             match self.tell(news, &mut counted).await {
                 Ok(()) => known = failed,
-                Err(error) => warn!(relay = self.name, %error, "not reported"),
+                Err(error) => warn!(relay = self.name, %error, "cannot report the progress of the relay"),
             }
         }
     }

@@ -73,7 +73,7 @@ impl FromStr for Template {
             }
             let end = rest.find('}').filter(|_| brace == "{");
             let end =
-                end.ok_or_else(|| bad(text, "a brace is not paired; write {{ or }} for one that is part of the name"))?;
+                end.ok_or_else(|| bad(text, "unmatched brace; write {{ or }} for a brace that is part of the name"))?;
             if !plain.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut plain).into()));
             }

@@ -17,14 +17,14 @@ begin
         raise exception 'the payloads of queue % are null', {literal} using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass an array of one dimension.';
     end if;
     payloads := payloads[:];
     if metadata is not null then
         if cardinality(metadata) <> cardinality(payloads) then
-            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
-                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+            raise exception 'the call has % payloads, but metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
         end if;
         perform trunkline.check_metadata(m) from unnest(metadata) m;
     end if;

@@ -241,7 +241,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
                 if in_time(listen_again(client, &listened)).await.is_none() {
-                    debug!("listener has no answer; it connects again");
+                    debug!("listener gets no reply; connecting again");
                     break;
                 }
             }

@@ -29,7 +29,9 @@ impl Hosts {
         let config = options.config(is_about_hosts)?;
         let (mut hosts, addresses) = (config.get_hosts().to_vec(), config.get_hostaddrs().to_vec());
         if !addresses.is_empty() && hosts.iter().any(is_socket) {
-            return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
+            return Err(Error::invalid(
+                "host is the folder of a socket, so hostaddr cannot be set: remove one of the two",
+            ));
         }
         if hosts.is_empty() {
             // The certificate must then contain the address, as in libpq.

@@ -128,16 +128,18 @@ fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
         return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
     };
     match name {
-        "service" | "servicefile" => Err(Error::invalid(format!("{origin}: a service cannot lead to another"))),
-        name if line.starts_with("ldap") && !KNOWN.contains(&name) => {
-            Err(Error::invalid(format!("{origin}: services are not looked up by LDAP here; write the settings down")))
+        "service" | "servicefile" => {
+            Err(Error::invalid(format!("{origin}: a service cannot refer to another service")))
         }
+        name if line.starts_with("ldap") && !KNOWN.contains(&name) => Err(Error::invalid(format!(
+            "{origin}: services cannot be looked up by LDAP; write the settings into the file"
+        ))),
         name if OF_OTHERS.contains(&name) => Ok(None),
         "keepalives_count" => {
             Ok(Some(Setting { name: "keepalives_retries".to_owned(), value: value.to_owned(), origin }))
         }
         name if KNOWN.contains(&name) => Ok(Some(Setting { name: name.to_owned(), value: value.to_owned(), origin })),
-        other => Err(Error::invalid(format!("{origin}: {other:?} is not a setting that is understood here"))),
+        other => Err(Error::invalid(format!("{origin}: {other:?} is not a supported setting"))),
     }
 }
 
@@ -175,13 +177,13 @@ mod tests {
             ("keepalives_count=3", "keepalives_retries=3"),
             ("options=-c search_path=a", "options=-c search_path=a"),
             ("secret", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),
-            ("service=b", "line 2 of /etc/s.conf: a service cannot lead to another"),
+            ("service=b", "line 2 of /etc/s.conf: a service cannot refer to another service"),
             (
                 "ldap://x/y?z=1",
-                "line 2 of /etc/s.conf: services are not looked up by LDAP here; write the settings down",
+                "line 2 of /etc/s.conf: services cannot be looked up by LDAP; write the settings into the file",
             ),
-            ("sslnonsense=/x", "line 2 of /etc/s.conf: \"sslnonsense\" is not a setting that is understood here"),
-            ("host =h", "line 2 of /etc/s.conf: \"host \" is not a setting that is understood here"),
+            ("sslnonsense=/x", "line 2 of /etc/s.conf: \"sslnonsense\" is not a supported setting"),
+            ("host =h", "line 2 of /etc/s.conf: \"host \" is not a supported setting"),
         ] {
             assert_eq!(said(&format!("[a]\n{line}"), "a"), wanted, "{line}");
         }

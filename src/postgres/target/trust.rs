@@ -152,7 +152,7 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     };
     let mut text = match why {
         CertificateError::UnknownIssuer => {
-            "no authority that is trusted has signed the server's certificate: name the right one with sslrootcert=FILE"
+            "the server's certificate is not signed by a trusted authority: name the authority's certificate with sslrootcert=FILE"
                 .to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

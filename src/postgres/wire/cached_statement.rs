@@ -99,10 +99,12 @@ impl Signature {
                     return Err(WireError::Server { statement: 0, text: None, error });
                 }
                 b't' => {
-                    described.parameters = parameters(body).ok_or(WireError::Protocol("a description ends early"))?;
+                    described.parameters =
+                        parameters(body).ok_or(WireError::Protocol("the description of a statement is truncated"))?;
                 }
                 b'T' => {
-                    let columns = columns(body).ok_or(WireError::Protocol("a description ends early"))?;
+                    let columns =
+                        columns(body).ok_or(WireError::Protocol("the description of a statement is truncated"))?;
                     (described.columns, described.facts) = columns.into_iter().unzip();
                 }
                 _ => {}

@@ -35,8 +35,11 @@ pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> 
     let mut exchange = Exchange::new(stream);
     let user = match config.get_user() {
         Some(user) => user.to_owned(),
-        None => whoami::username()
-            .map_err(|error| Error::invalid(format!("no user is named, and we have none: {error}")))?,
+        None => whoami::username().map_err(|error| {
+            Error::invalid(format!(
+                "no user was named, and the operating system's user is unknown: {error}; add user=NAME"
+            ))
+        })?,
     };
     let named = [
         ("user", Some(&*user)),

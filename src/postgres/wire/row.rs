@@ -169,13 +169,13 @@ impl<'a> Values<'a> {
     }
 
     fn skip(&mut self) -> Result<Option<&'a [u8]>, Wrong> {
-        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the row ends early")?;
+        let (length, rest) = self.rest.split_first_chunk::<4>().ok_or("the row is truncated")?;
         self.at += 1;
         let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
             self.rest = rest;
             return Ok(None);
         };
-        let (value, rest) = rest.split_at_checked(length).ok_or("the row ends early")?;
+        let (value, rest) = rest.split_at_checked(length).ok_or("the row is truncated")?;
         self.rest = rest;
         Ok(Some(value))
     }

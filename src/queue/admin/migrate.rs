@@ -110,7 +110,7 @@ impl Db {
         }
         session.batch("migrate", "commit").await?;
         if let Err(error) = self.tend_queues(&session).await {
-            warn!(%error, "some queues keep functions of an earlier release, or have the server's pauses of autovacuum");
+            warn!(%error, "some queues keep functions of an earlier release, or autovacuum with pauses; run the migration again");
         }
         self.give_back(session);
         Ok(pending.len())
@@ -164,9 +164,9 @@ impl Db {
         let name = self.schema().name();
         match only(&session.query(&fits, &[&name]).await?)?.read(0)? {
             true => Ok(()),
-            false => {
-                Err(Error::invalid(format!("a schema cannot be named {name:?}: that is a word of SQL; take another")))
-            }
+            false => Err(Error::invalid(format!(
+                "a schema cannot be named {name:?}: it is a reserved word; choose another name"
+            ))),
         }
     }
 

@@ -250,7 +250,7 @@ impl PayloadColumn {
                 let found = Type::from_oid(found).map_or_else(|| format!("type {found}"), |ty| ty.name().to_owned());
                 Err(Error::new(Kind::WrongType {
                     queue: queue.to_owned(),
-                    column: format!("{found} by now (it was {} when it was opened)", self.name()),
+                    column: format!("{found} (it was {} when the queue was opened)", self.name()),
                     rust: std::any::type_name::<T>(),
                 }))
             }
@@ -273,7 +273,7 @@ pub(crate) fn panicked(panic: &str) -> BadArray {
 
 /// Returns the error of a payload that its reader refused.
 pub(crate) fn refused(queue: &str, id: i64, cause: BadArray) -> Error {
-    Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: "what its consumer expects", cause })
+    Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: "its consumer's type", cause })
 }
 
 fn unreadable<T>(queue: &str, id: i64, cause: BadArray) -> Error {

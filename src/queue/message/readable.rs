@@ -60,7 +60,7 @@ impl<T: ToSql> ToSql for Readable<T> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Decoded<IsNull> {
         match self {
             Self::Yes(payload) => payload.to_sql(ty, out),
-            Self::No { why, .. } => Err(format!("what could not be read is not enqueued again ({why})").into()),
+            Self::No { why, .. } => Err(format!("an unreadable payload cannot be enqueued again ({why})").into()),
         }
     }
 

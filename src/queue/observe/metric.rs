@@ -48,8 +48,12 @@ pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
 
 /// Looks up the metrics by name, because the task that runs schedules has no handles of the queues.
 fn of_ticks(queue: &str) -> (Counter, Histogram) {
-    describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
-    describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
+    describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules whose messages were enqueued");
+    describe_histogram!(
+        "trunkline_tick_lag_seconds",
+        Unit::Seconds,
+        "Time from a schedule's tick until its message was enqueued"
+    );
     (
         counter!("trunkline_ticks_total", "queue" => queue.to_owned()),
         histogram!("trunkline_tick_lag_seconds", "queue" => queue.to_owned()),
@@ -124,7 +128,7 @@ impl Metrics {
             leased: count("trunkline_leased_messages_total", "Messages leased"),
             taken: count("trunkline_taken_messages_total", "Messages taken"),
             cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),
-            rescheduled: count("trunkline_rescheduled_messages_total", "Messages made due at another time"),
+            rescheduled: count("trunkline_rescheduled_messages_total", "Messages that were rescheduled"),
             settled: End::ALL.map(|end| counter!("trunkline_settled_messages_total", with(end))),
             enqueue_seconds: time("trunkline_enqueue_seconds", "Duration of inserts, including the commit"),
             lease_seconds: time("trunkline_lease_seconds", "Duration of statements that lease"),
@@ -141,7 +145,7 @@ impl Metrics {
             }),
             delivery_lag: time("trunkline_delivery_lag_seconds", "Time from enqueue to the start of the handler"),
             running: level("trunkline_running_handlers", "Handlers that run"),
-            prefetched: level("trunkline_prefetched_messages", "Messages leased that wait for a handler"),
+            prefetched: level("trunkline_prefetched_messages", "Leased messages that wait for a handler"),
             connected: level("trunkline_connected", "1 while a worker reaches the database"),
         }
     }

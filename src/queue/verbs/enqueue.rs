@@ -309,7 +309,7 @@ impl Shared {
                 if error.is_of_other_lanes()
                     && let Err(error) = self.learn_lanes().await
                 {
-                    debug!(queue = self.name(), %error, "the lanes of the queue are not known");
+                    debug!(queue = self.name(), %error, "cannot read the queue's partitions");
                 }
                 let (is_alone, mut search) = (batches.len() == 1, Search::default());
                 for batch in batches {

@@ -55,6 +55,6 @@ impl Hooks {
 /// Calls a hook. If the hook panics, the work continues.
 fn call(hook: impl FnOnce()) {
     if let Err(panic) = caught(hook) {
-        warn!(panic, "hook panicked; the work goes on");
+        warn!(panic, "hook panicked; the work continues");
     }
 }

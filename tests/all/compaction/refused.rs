@@ -68,8 +68,8 @@ async fn compaction_is_refused_with_its_reason() {
     let failing = [
         ("begin isolation level repeatable read; select trunkline.compact('q', 0)", "is read committed"),
         ("select trunkline.compact('r')", "there is no queue 'r'"),
-        ("select trunkline.compact('q', null)", "needs a number of bytes"),
-        ("select trunkline.compact('q', 0, '0 s')", "needs a number of bytes"),
+        ("select trunkline.compact('q', null)", "must not be null"),
+        ("select trunkline.compact('q', 0, '0 s')", "must not be null"),
         (
             "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
             "only trunkline.compact rewrites a table",
@@ -93,7 +93,7 @@ async fn compaction_is_refused_with_its_reason() {
     eventually("it would take too long", || async {
         let row = sql.query_one(long, &[]).await.expect("called");
         assert_eq!(row.get::<_, i64>(0), 0);
-        row.get::<_, Option<&str>>(1).is_some_and(|refused| refused.contains("would be read for longer than"))
+        row.get::<_, Option<&str>>(1).is_some_and(|refused| refused.contains("would take longer than"))
     })
     .await;
 }

@@ -168,7 +168,7 @@ async fn rate_that_cannot_be_kept_is_refused_with_advice() {
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     db.limit_queue("q", &limits()).await.expect("limited");
     let refused = told("lease_partition('q')").await;
-    assert!(refused.contains("a rate for each key") && refused.contains("Run a worker"), "{refused}");
+    assert!(refused.contains("a rate limit per key") && refused.contains("Run a worker"), "{refused}");
     db.limit_queue("q", &Limits::none()).await.expect("no limit");
     assert_eq!(sql.query("select id from trunkline.lease_partition('q')", &[]).await.expect("leased").len(), 1);
 }

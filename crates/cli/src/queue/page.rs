@@ -102,7 +102,9 @@ impl Page {
                 "keys",
                 match queue.partitions {
                     0 => "none".to_owned(),
-                    partitions => format!("{partitions} partitions, {} of a key at a time", queue.per_key),
+                    partitions => {
+                        format!("{partitions} partitions, at most {} messages of a key at a time", queue.per_key)
+                    }
                 },
             ),
             ("limits", some(limits(queue).collect())),
@@ -179,7 +181,7 @@ fn schedule(one: &Scheduled) -> String {
         _ if one.is_paused => "paused".to_owned(),
         (Some(problem), _) => problem.clone(),
         (None, Some(next)) => format!("next {}", time::rfc3339(next)),
-        (None, None) => "not yet read by a process that makes ticks".to_owned(),
+        (None, None) => "waits for a process that runs schedules".to_owned(),
     };
     format!("{} ({} in {}: {state})", one.name, one.expression, one.zone)
 }

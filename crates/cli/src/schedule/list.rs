@@ -25,7 +25,7 @@ pub async fn run(json: bool, database: &Database) -> Result<()> {
             Some(next) => time::rfc3339(next),
             None if one.is_paused => "paused".to_owned(),
             None if one.problem.is_some() => "never".to_owned(),
-            None => "not yet read by a process that makes ticks".to_owned(),
+            None => "waits for a process that runs schedules".to_owned(),
         };
         table.row([
             one.name,

@@ -28,7 +28,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
             Err(Error::Database(error)) if !error.is_closed() && !is_said => {
                 print::note(format!(
-                    "warning: it is not known whether the queue is drained, so the program goes on: {error}"
+                    "warning: cannot check whether the queue is drained, so the program continues: {error}"
                 ));
                 (quiet, is_said) = (0, true);
             }

@@ -31,7 +31,7 @@ fn a_page_has_keys_priorities_and_limits() {
     ]);
     trunkline.ok(&["queue", "limit", "keyed", "--max-leased", "7", "--key-per-second", "2.5", "--key-burst", "5"]);
     let (keyed, ranked) = (page(&trunkline, "keyed"), page(&trunkline, "ranked"));
-    assert_eq!(of(&keyed, "keys"), "4 partitions, 2 of a key at a time");
+    assert_eq!(of(&keyed, "keys"), "4 partitions, at most 2 messages of a key at a time");
     assert_eq!(of(&keyed, "limits"), "7 leased, 2.5/s of a key, 5 at once");
     assert_eq!((of(&keyed, "priorities"), of(&keyed, "uniqueness"), of(&keyed, "type")), ("none", "no", "text"));
     assert_eq!(

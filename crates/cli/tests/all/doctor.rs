@@ -75,7 +75,7 @@ fn exit_code_follows_the_worst_finding() {
     assert!(said(&trunkline, &["doctor"]).starts_with("advice: q: "), "advice alone is no failure");
     trunkline.ok(&["doctor"]);
     let (code, error) = trunkline.fails(&["doctor", "--strict"]);
-    assert!(code == 4 && error.contains("there is one piece of advice"), "{code}: {error}");
+    assert!(code == 4 && error.contains("the doctor has one piece of advice"), "{code}: {error}");
     sql(&trunkline.url, "create role looks login; select trunkline.grant_rights('looks', 'producer', 'q')");
     let looks = Trunkline { url: server.url("postgres").replace("user=trunkline", "user=looks") };
     let (code, error) = looks.fails(&["doctor"]);

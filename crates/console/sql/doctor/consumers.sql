@@ -3,12 +3,12 @@ select case when q.paused then 'advice' else 'wrong' end, q.name,
        format('the oldest due message has waited for %s, and %s', date_trunc('second', now() - o.due_at),
               case when q.paused then 'the queue is paused'
                    when l.is_leased then 'other messages are leased: consumers are too slow, or work on other messages'
-                   when l.is_limited then 'nothing is leased; the queue has a rate'
+                   when l.is_limited then 'nothing is leased; the queue has a rate limit'
                    else 'nothing is leased' end),
        o.due_at,
        case when q.paused then 'A paused queue delivers no messages. Enqueues continue.'
             when l.is_leased then 'Messages arrive faster than they are consumed, handlers hang, or a limit of the queue is reached.'
-            when l.is_limited then 'The rate of the queue holds its messages back, or no worker leases from it.'
+            when l.is_limited then 'The queue's rate limit holds its messages back, or no worker leases from it.'
             else 'No worker leases from this queue. If its consumers take messages at most once, which does not lease, there are too few of them.' end,
        case when q.paused then format('select trunkline.resume_queue(%L);', q.name)
             when l.is_limited and not l.is_leased then

@@ -1,6 +1,6 @@
 -- Finds standbys that hold back vacuum: with hot_standby_feedback, a standby reports to the primary which rows its own queries may still need.
 select 'wrong', null::text,
-       format('standby %s (%s) holds back the last %s transactions', coalesce(nullif(r.application_name, ''), r.pid::text),
+       format('standby %s (%s) keeps vacuum from removing rows of the last %s transactions', coalesce(nullif(r.application_name, ''), r.pid::text),
               coalesce(r.client_addr::text, 'local socket'), age(r.backend_xmin)),
        null::timestamptz,
        'A query on the standby has run for a long time, and hot_standby_feedback keeps the rows that it may read.',

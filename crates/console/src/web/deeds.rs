@@ -103,7 +103,7 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
     if !same(&form.csrf, &visitor.csrf) {
         return Err(plain(
             StatusCode::FORBIDDEN,
-            "this form does not belong to your session; reload its page; nothing was done\n",
+            "nothing was done, because the form belongs to another session: reload the page and try again\n",
         ));
     }
     if let Err(why) = site.may_act(visitor).await {
@@ -133,7 +133,7 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
 
 async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
     let what = match error.is_outcome_unknown() {
-        true => "Look at the audit before you try again: it has the action if it was done.",
+        true => "Check the audit before you try again: it lists the action if it was done.",
         false => "Nothing was done.",
     };
     let why = format!("{}. {what}", reason(error).trim_end_matches('.'));

@@ -57,7 +57,9 @@ impl Action {
             Deed::Purge => {
                 "all waiting and leased messages are deleted; dead letters and archived messages stay".to_owned()
             }
-            Deed::Enqueue { payload, delay, .. } => format!("a message of {} bytes, due in {delay} s", payload.len()),
+            Deed::Enqueue { payload, delay, .. } => {
+                format!("a message of {} bytes is enqueued, due in {delay} s", payload.len())
+            }
             Deed::Cancel { id } => format!("message {id} is deleted"),
             Deed::Reschedule { id, delay } => format!("message {id} becomes due in {delay} s"),
             Deed::Replay(letters) => format!("{} become due again (at most 10,000 at a time)", letters.in_words()),

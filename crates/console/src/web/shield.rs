@@ -75,7 +75,7 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
         Some(visitor) => Ok(Some(visitor)),
         None if path == "/login" && site.guard.has_logins() => Ok(None),
         None if path == "/metrics" || !site.guard.has_logins() => {
-            refused(StatusCode::UNAUTHORIZED, "the request does not identify a visitor who may see this page\n")
+            refused(StatusCode::UNAUTHORIZED, "the request has no accepted token, and no header that names a visitor\n")
         }
         None if *request.method() == Method::GET && path != "/live" => {
             Err(Box::new(Redirect::to(&site.path("/login")).into_response()))

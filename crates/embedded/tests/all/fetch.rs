@@ -36,7 +36,7 @@ fn bytes_other_than_pinned_ones_are_refused_and_leave_nothing() {
     let _headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nsomething").unwrap();
     let said = words(part);
-    assert!(said.contains("failed: cannot fetch") && said.contains("was pinned"), "{said}");
+    assert!(said.contains("failed: cannot fetch") && said.contains("not the expected"), "{said}");
     assert!(said.contains("after 9 of 9 bytes"), "{said}");
     let left: Vec<_> = cache.0.join("trunkline").read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["lock"]);
@@ -73,5 +73,5 @@ fn fetch_twice(cache: &Folder) -> [String; 2] {
 /// Returns true if the network failed. The network worked if a server sent bytes other than the
 /// pinned ones.
 fn is_out_of_reach(said: &str) -> bool {
-    said.contains("failed: cannot fetch") && !said.contains("was pinned")
+    said.contains("failed: cannot fetch") && !said.contains("not the expected")
 }

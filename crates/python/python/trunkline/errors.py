@@ -97,9 +97,14 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"create it with Db::create_queue or `trunkline queue create [^`]*`", "create it with Db.create_queue, or App.setup where it is a task's"),
     (r"run `trunkline migrate` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
     (
+        r"`trunkline grant (\S+) --producer (\S+) --consumer (\S+)`",
+        lambda of: f"`select trunkline.grant_rights({_quoted(of[2])}, 'producer', {_quoted(of[1])})`, and the same with 'consumer', in SQL",
+    ),
+    (
         r"`trunkline grant (\S+) --(producer|consumer|operator) (\S+)`",
         lambda of: f"`select trunkline.grant_rights({_quoted(of[3])}, '{of[2]}', {_quoted(of[1])})` in SQL",
     ),
+    (r"`trunkline cancel \S+ (\d+)`", r"Queue.cancel(\1)"),
     (r"`trunkline dead discard \S+ (\d+)`", r"Queue.discard(\1)"),
     (r"\btrunkline\.alter_queue\b", "Db.alter_queue"),
     (r"\b(?:Settings|Changes)::(\w+)", r"the setting \1"),

@@ -28,7 +28,7 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
     // $KV and $O are buckets, which streams store. Other subjects that begin with $ are the
     // server's own interface.
     if first.starts_with('$') && !matches!(first, "$KV" | "$O") || first.starts_with("_INBOX") {
-        return refused("the server itself obeys what is sent there");
+        return refused("subjects that begin with $ or _INBOX are reserved for the server");
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Running {
     pub(super) async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
         if let Some((position,)) = self.db.run(&self.claim, of).await? {
-            info!(relay = self.name, position, "the relay holds the position");
+            info!(relay = self.name, position, "the relay has claimed its position");
             self.state = State::Holds(position);
             self.word = Instant::now();
         } else {
@@ -72,7 +72,7 @@ impl Running {
         match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error, queue)).await {
             Ok(0) => self.state = State::Waits,
             Ok(_) => self.word = Instant::now(),
-            Err(error) => warn!(relay = self.name, %error, "no word to the database"),
+            Err(error) => warn!(relay = self.name, %error, "cannot report to the database"),
         }
     }
 

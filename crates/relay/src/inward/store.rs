@@ -60,7 +60,7 @@ impl Running {
             if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
         if moved.await? == 0 {
             transaction.rollback().await?;
-            info!(relay = self.name, "another relay has moved the position");
+            info!(relay = self.name, "another relay has taken over the position");
             self.state = State::Waits;
             return Ok(());
         }

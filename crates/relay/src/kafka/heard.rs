@@ -11,7 +11,7 @@ pub(super) struct Heard(Mutex<Option<String>>);
 impl Heard {
     pub fn note(&self, error: &KafkaError, reason: &str) {
         // Errors that concern a message are reported with the message.
-        tracing::debug!(%error, reason, "Kafka's client says");
+        tracing::debug!(%error, reason, "Kafka client error");
         // A single broker's error is more specific than the error that all brokers are down.
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());

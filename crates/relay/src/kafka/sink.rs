@@ -105,7 +105,7 @@ impl KafkaSink {
         let asked = spawn_blocking(move || {
             let metadata = producer.client().fetch_metadata(Some(&topic), ASKS).map_err(|cause| cause.to_string())?;
             match metadata.topics().first().map(|topic| (topic.error(), topic.partitions().is_empty())) {
-                Some((None, false)) => Err("the topic is there again".to_owned()),
+                Some((None, false)) => Err("the topic exists again".to_owned()),
                 Some((Some(error), _)) if !MISSING.contains(&RDKafkaErrorCode::from(error)) => {
                     Err(RDKafkaErrorCode::from(error).to_string())
                 }
@@ -226,7 +226,7 @@ impl Renewed {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(producer) = &*held {
             let Some((code, said)) = producer.client().fatal_error() else { return Ok(producer.clone()) };
-            tracing::warn!(%code, said, "Kafka's producer has ended; another begins");
+            tracing::warn!(%code, said, "Kafka's producer failed; creating another");
         }
         let new = Arc::new(ThreadedProducer::from_config_and_context(config, Answers::default())?);
         // Dropping the old producer waits for its messages, so another thread drops it.

@@ -112,7 +112,7 @@ impl KafkaSource {
     /// Continues from a position.
     async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
-            .ok_or_else(|| Error::usage(format!("{}: {after:?} is not a position", self.broker)))?;
+            .ok_or_else(|| Error::bad_position(&self.broker, after.unwrap_or_default()))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
         // Assigns an offset to each partition now. So the source detects messages that the topic
@@ -324,7 +324,7 @@ impl ClientContext for Told {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "Kafka's client says");
+        tracing::debug!(%error, reason, "Kafka client error");
     }
 }
 

@@ -122,7 +122,7 @@ impl NatsSource {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
         let missing = match after {
-            Some((of, _)) if of != created => Some(format!("stream {:?} was created again since", self.stream)),
+            Some((of, _)) if of != created => Some(format!("stream {:?} was deleted and created again", self.stream)),
             Some((_, at)) if at > state.last_sequence => {
                 Some(format!("the stream ends at {}, before the position {at}", state.last_sequence))
             }
@@ -157,12 +157,15 @@ impl NatsSource {
     fn gap(&mut self, said: String) -> Result<()> {
         if self.accepts_gap {
             if self.warned != said {
-                tracing::warn!(broker = self.broker, said, "goes on behind a gap");
+                tracing::warn!(broker = self.broker, said, "continuing behind a gap");
                 self.warned = said;
             }
             return Ok(());
         }
-        Err(Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there")))
+        Err(Error::gap(
+            &self.broker,
+            format!("{said}; with accept-gap=true the relay continues with the oldest message that is left"),
+        ))
     }
 
     /// Reports messages that the stream dropped before the consumer reached them.
@@ -260,9 +263,7 @@ impl Source for NatsSource {
         Box::pin(async move {
             let place = match after {
                 None => None,
-                Some(text) => {
-                    Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is not a position of a stream")))?)
-                }
+                Some(text) => Some(place(text).ok_or_else(|| Error::bad_position(&self.broker, text))?),
             };
             self.next(place, most).await
         })

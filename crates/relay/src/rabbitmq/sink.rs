@@ -175,7 +175,7 @@ impl Sink for RabbitmqSink {
                 };
                 outcomes[at] = Some(settled(sent, settles));
             }
-            let unsaid = || Outcome::RefusedForNow("nothing was said of it".to_owned());
+            let unsaid = || Outcome::RefusedForNow("the broker did not report an outcome".to_owned());
             outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unsaid)).collect()
         })
     }

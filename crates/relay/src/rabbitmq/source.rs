@@ -147,11 +147,11 @@ impl RabbitmqSource {
         if !self.accepts_gap {
             return Err(Error::gap(
                 &self.broker,
-                format!("{said}; with accept-gap=true the relay goes on with what is there"),
+                format!("{said}; with accept-gap=true the relay continues with the oldest message that is left"),
             ));
         }
         if self.warned != said {
-            tracing::warn!(broker = self.broker, said, "goes on behind a gap");
+            tracing::warn!(broker = self.broker, said, "continuing behind a gap");
             self.warned = said;
         }
         Ok(())
@@ -180,7 +180,7 @@ impl RabbitmqSource {
     }
 
     async fn read_some(&mut self, after: Option<&str>, most: usize) -> Result<Vec<Incoming>> {
-        let wrong = || Error::usage(format!("{}: {after:?} is not a position", self.broker));
+        let wrong = || Error::bad_position(&self.broker, after.unwrap_or_default());
         let after: Option<u64> = after.map(|text| text.parse().map_err(|_| wrong())).transpose()?;
         let is_there = |reading: &Reading| reading.at == after && reading.channel.status().connected();
         if !self.reading.as_ref().is_some_and(is_there) {

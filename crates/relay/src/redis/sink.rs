@@ -156,7 +156,12 @@ impl RedisSink {
         let short = match (self.wait, answers.get(commands)) {
             (0, _) => None,
             (wait, Some(Value::Int(have))) if *have >= i64::from(wait) => None,
-            (wait, have) => Some(format!("{wait} replicas were to have it within {REPLICAS} ms: {have:?}")),
+            (wait, Some(Value::Int(have))) => {
+                Some(format!("{have} of {wait} replicas confirmed the message within {REPLICAS} ms"))
+            }
+            (wait, _) => Some(format!(
+                "{wait} replicas had to confirm the message within {REPLICAS} ms, and Redis did not count them"
+            )),
         };
         answers.truncate(commands);
         let mut elsewhere = None;

@@ -76,7 +76,7 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
         [b'E', ..] => Err(io::Error::new(ErrorKind::InvalidData, "the server answered with an error")),
         [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
-        _ => Err(io::Error::new(ErrorKind::InvalidData, "what answers does not speak Postgres' protocol")),
+        _ => Err(io::Error::new(ErrorKind::InvalidData, "the server is not PostgreSQL")),
     }
 }
 

@@ -89,7 +89,7 @@ impl Exchange {
     fn garbage(&self) -> Error {
         let text = match self.read.split_first() {
             Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),
-            _ => b"what answers does not speak Postgres' protocol",
+            _ => b"the server is not PostgreSQL",
         };
         failed(io::ErrorKind::InvalidData, String::from_utf8_lossy(text))
     }

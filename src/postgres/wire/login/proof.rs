@@ -47,7 +47,10 @@ pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) 
                 tell(exchange, hash.as_bytes())?;
             }
             other => {
-                let text = format!("the server asks for {}; passwords are what can be given", called(other));
+                let text = format!(
+                    "the server requires {}, which is not supported: use a password method in pg_hba.conf",
+                    called(other)
+                );
                 return Err(failed(PermissionDenied, text));
             }
         }

@@ -83,7 +83,7 @@ impl Returning {
                     tokio::time::sleep(*pause).await;
                 }
                 _ => {
-                    warn!(queue = shared.name(), %error, what = %Listed(&next), "dequeued messages not given back");
+                    warn!(queue = shared.name(), %error, what = %Listed(&next), "cannot give back dequeued messages");
                     pauses = PAUSES.iter();
                 }
             }
@@ -153,7 +153,7 @@ impl Shared {
                 Err(error) if error.is_refusal() && ranges.ids.len() > 1 => {
                     for range in ranges.apart() {
                         if let Err(error) = self.release_ranges(&range).await {
-                            warn!(queue = self.name(), id = range.ids[0], %error, "a lease not given back");
+                            warn!(queue = self.name(), id = range.ids[0], %error, "cannot give back a lease");
                         }
                     }
                 }

@@ -12,7 +12,7 @@ async fn limit_is_named_as_a_reason_why_messages_wait() {
     ward.db.limit_queue("q", &Limits::none().per_second(0.01)).await.expect("limited");
     let found = ward.of("consumers").await;
     let [found] = &found[..] else { panic!("{found:#?}") };
-    assert!(found.what.ends_with("nothing is leased; the queue has a rate"), "{found:?}");
+    assert!(found.what.ends_with("nothing is leased; the queue has a rate limit"), "{found:?}");
     assert!(found.mend.starts_with("trunkline queue describe q "), "{found:?}");
 }
 

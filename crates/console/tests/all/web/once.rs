@@ -76,7 +76,7 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
     let csrf = get(site.address, "/queues/j").await.csrf();
     for (field, value, why) in [
         ("payload", "{bad", "invalid input syntax for type json"),
-        ("metadata", "[1]", "metadata is an object, not [1]"),
+        ("metadata", "[1]", "metadata must be a JSON object, not [1]"),
         ("metadata", "{", "invalid input syntax for type json"),
         ("priority", "7", "has no priority 7"),
         ("priority", "high", "is not a whole number"),

@@ -30,7 +30,7 @@ def writable(value: Any) -> object:
         return value.value
     if isinstance(value, (set, frozenset)):
         return list(cast("set[Any]", value))
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+    raise TypeError(f"a {type(value).__name__} cannot be represented in JSON")
 
 
 def _seconds(value: timedelta) -> float | str:

@@ -49,7 +49,7 @@ def check_finished(result: object) -> None:
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise Unfinished("the handler returned a generator, whose body has not run: a handler must not yield")
     if inspect.isawaitable(result):
-        raise Unfinished("the handler returned something to await, which was not awaited: make it async, or await in it")
+        raise Unfinished("the handler returned an awaitable that was not awaited: make it async, or await in it")
 
 
 def text_of(error: BaseException, most: int = _TEXT) -> str:

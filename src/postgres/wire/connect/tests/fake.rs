@@ -42,7 +42,7 @@ fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn wrong_login_answers_have_distinct_errors() {
     let scram = || asks(10, b"SCRAM-SHA-256\0\0");
-    let (misplaced, no_postgres) = ("has no place in a login", "does not speak Postgres' protocol");
+    let (misplaced, no_postgres) = ("has no place in a login", "the server is not PostgreSQL");
     for (mode, answers, said) in [
         ("prefer", vec![b"SX".to_vec()], "there were bytes before the handshake"),
         ("require", vec![b"S\x16\x03\x03".to_vec()], "there were bytes before the handshake"),
@@ -55,9 +55,9 @@ async fn wrong_login_answers_have_distinct_errors() {
         ("disable", vec![b"R\0\0\0\x03".to_vec()], no_postgres),
         ("disable", vec![message(b'R', b"")], misplaced),
         ("disable", vec![message(b'Z', b"I")], misplaced),
-        ("disable", vec![asks(7, b"")], "the server asks for GSSAPI; passwords are what can be given"),
-        ("disable", vec![asks(9, b"")], "the server asks for SSPI"),
-        ("disable", vec![asks(99, b"")], "the server asks for a proof of kind 99"),
+        ("disable", vec![asks(7, b"")], "the server requires GSSAPI, which is not supported"),
+        ("disable", vec![asks(9, b"")], "the server requires SSPI"),
+        ("disable", vec![asks(99, b"")], "the server requires a proof of kind 99"),
         ("disable", vec![asks(5, b"no")], misplaced),
         ("disable", vec![asks(10, b"OAUTHBEARER\0\0")], "knows only OAUTHBEARER, not SCRAM-SHA-256"),
         ("disable", vec![scram(), asks(0, b"")], misplaced),
