@@ -1096,14 +1096,14 @@ begin
         raise exception 'the payloads of queue % are null', 'emails' using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass an array of one dimension.';
     end if;
     payloads := payloads[:];
     if metadata is not null then
         if cardinality(metadata) <> cardinality(payloads) then
-            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
-                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+            raise exception 'the call has % payloads, but metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
         end if;
         perform trunkline.check_metadata(m) from unnest(metadata) m;
     end if;
@@ -1147,14 +1147,14 @@ begin
         raise exception 'the payloads of queue % are null', 'tasks' using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass an array of one dimension.';
     end if;
     payloads := payloads[:];
     if metadata is not null then
         if cardinality(metadata) <> cardinality(payloads) then
-            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
-                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+            raise exception 'the call has % payloads, but metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
         end if;
         perform trunkline.check_metadata(m) from unnest(metadata) m;
     end if;
@@ -2121,7 +2121,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- only the rows before it
+                rows := rows / 2; -- another session has locked a row: only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
@@ -2468,7 +2468,7 @@ begin
                 hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;
-        clock := clock_timestamp(); -- once: it may be corrected in the meantime
+        clock := clock_timestamp(); -- read once, because the clock may be corrected between two readings
         update trunkline."lane_orders" h
         set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;
@@ -2499,15 +2499,15 @@ begin
         raise exception 'the payloads of queue % are null', 'orders' using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
-        raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
-            using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
+        raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
+            using errcode = 'array_subscript_error', hint = 'Pass an array of one dimension.';
     end if;
     perform trunkline.check_keys('orders', keys, cardinality(payloads));
     payloads := payloads[:];
     if metadata is not null then
         if cardinality(metadata) <> cardinality(payloads) then
-            raise exception '% payloads have metadata for %', cardinality(payloads), cardinality(metadata)
-                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, null for those without.';
+            raise exception 'the call has % payloads, but metadata for %', cardinality(payloads), cardinality(metadata)
+                using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
         end if;
         perform trunkline.check_metadata(m) from unnest(metadata) m;
     end if;
@@ -2883,7 +2883,7 @@ end ;
 function do_line_orders(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    perform from trunkline."lane_orders" where false; -- locked first, as a session that gives the queue more lanes does
+    perform from trunkline."lane_orders" where false; -- locks this table first, as a session that adds lanes does
     insert into trunkline."line_orders" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
@@ -3084,7 +3084,7 @@ begin
     loop
         select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
+            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -3147,7 +3147,7 @@ begin
     loop
         select * into r from trunkline."queue_orders" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
+            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -3210,7 +3210,7 @@ begin
     loop
         select * into r from trunkline."queue_tasks" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
+            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
