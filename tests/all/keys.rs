@@ -197,9 +197,9 @@ async fn missing_keys_and_partitions_are_refused_with_advice() {
         ("enqueue('none', 1::int8, key => 'a', unique_key => 'u')", "no queue 'none'"),
         ("enqueue_many('q', array[1]::int8[], keys => array['a'], priority => 1)", "no priority 1"),
         ("enqueue_many('unique', array[1]::int8[], keys => array['a'], unique_keys => array['u'])", "has no keys"),
-        ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
+        ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "2 payloads, but 1 keys"),
         ("create_queue('x', 'text', partitions => 300)", "out of bounds"),
-        ("create_queue('x', 'text', partitions => 4, priorities => 2)", "keys and priorities"),
+        ("create_queue('x', 'text', partitions => 4, priorities => 2)", "both keys and priorities"),
         ("lease_partition('plain')", "has no partitions"),
         ("more('q', 17)", "has no partition"),
     ] {

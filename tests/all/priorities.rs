@@ -280,7 +280,7 @@ async fn unknown_priority_is_refused_and_harms_no_other_caller() {
     ] {
         let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
         let hint = error.as_db_error().and_then(|error| error.hint()).expect("a hint").to_owned();
-        assert!(hint.contains("from 0 to 3"), "{call}: {hint}");
+        assert!(hint.contains("priorities are 0 to 3"), "{call}: {hint}");
     }
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");

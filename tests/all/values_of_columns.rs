@@ -116,9 +116,9 @@ async fn refused_value_fails_only_its_own_call() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").uniqueness(true)).await;
     sql.batch_execute(COLUMNS).await.expect("added");
     let refused = [
-        (Draft::new(1).column("tenent", "acme"), "no column tenent of yours"),
-        (Draft::new(1).column("payload", "{1}"), "no column payload of yours"),
-        (Draft::new(1).column("doubled", "4"), "no column doubled of yours"),
+        (Draft::new(1).column("tenent", "acme"), "no column tenent that accepts values"),
+        (Draft::new(1).column("payload", "{1}"), "no column payload that accepts values"),
+        (Draft::new(1).column("doubled", "4"), "no column doubled that accepts values"),
         (Draft::new(1).column("price", "dear"), "invalid input syntax for type numeric"),
         (Draft::new(1).column("tenant", "acme").unique("k"), "unique key"),
     ];
@@ -153,9 +153,9 @@ async fn sql_functions_say_what_is_wrong() {
     sql.batch_execute(COLUMNS).await.expect("added");
     for (call, why) in [
         ("enqueue_many_with_columns('q', null, '{}')", "the payloads of queue 'q' are null"),
-        ("enqueue_many_with_columns('q', '{{1},{2}}', '{}')", "an array of 2 dimensions"),
+        ("enqueue_many_with_columns('q', '{{1},{2}}', '{}')", "an array of one dimension, not of 2"),
         ("enqueue_many_with_columns('q', '{1,null}', '{}')", "a payload of queue 'q' is null"),
-        ("enqueue_many_with_columns('q', '{1}', '{}', metadata => '{}')", "1 payloads have metadata for 0"),
+        ("enqueue_many_with_columns('q', '{1}', '{}', metadata => '{}')", "1 payloads, but metadata for 0"),
         ("enqueue_many_with_columns('q', '{1}', '{}', keys => '{a}')", "queue 'q' has no keys"),
         ("enqueue_with_columns('q', '1', '{}', priority => 1)", "queue 'q' has no priority 1"),
         ("enqueue_with_columns('q', '1', '{}', '-1 s')", "a delay of -00:00:01 is out of bounds"),

@@ -29,7 +29,7 @@ async fn error_for_an_existing_queue_names_the_differing_settings() {
         ),
     ] {
         let error = db.create_queue("q", &asked).await.expect_err("it is another").to_string();
-        assert!(error.contains("queue 'q' exists already"), "{error}");
+        assert!(error.contains("queue 'q' already exists"), "{error}");
         assert!(said.iter().all(|word| error.contains(word)), "{error} says {said:?}");
         assert!(!unsaid.iter().any(|word| error.contains(word)), "{error} does not say {unsaid:?}");
         assert!(error.contains("trunkline.alter_queue"), "{error}");

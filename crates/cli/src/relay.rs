@@ -47,8 +47,8 @@ pub struct Args {
     /// The form of a message: the payload as it is, or in a JSON envelope
     #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
     envelope: String,
-    /// The maximum number of messages in progress, including those that the broker has refused for now;
-    /// 8,192 if not set
+    /// The maximum number of messages in progress, including those that the broker has refused for
+    /// now; 8,192 if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero, conflicts_with = "from")]
     in_hand: Option<NonZeroUsize>,
     /// A lease time instead of the queue's own: it determines how soon messages come back after a

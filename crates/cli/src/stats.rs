@@ -127,7 +127,7 @@ fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, 
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
     for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
         let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
-        print::note(format!("warning: {} is not counted: {why}", shard.server));
+        print::note(format!("warning: cannot count {}: {why}", shard.server));
     }
     let is_all = names.is_empty();
     if is_all {
@@ -156,7 +156,7 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
         for shards::Sharded { shard, of } in stats.parts {
             match of {
                 Ok(stats) => found.push(QueueCounts { queue: name.clone(), shard: Some(shard), stats }),
-                Err(error) => print::note(format!("warning: shard {shard} is not counted: {error}")),
+                Err(error) => print::note(format!("warning: cannot count shard {shard}: {error}")),
             }
         }
     }

@@ -78,7 +78,7 @@ def test_draft_sets_columns_of_the_table(url: str, run: Any) -> None:
                 (ids[0], 1, "none", None),
                 (ids[1], 2, "acme", ["x", "y"]),
             ]
-        with pytest.raises(trunkline.TrunklineError, match="no column tenent of yours"):
+        with pytest.raises(trunkline.TrunklineError, match="no column tenent that accepts values"):
             await mails.draft("a").columns({"tenent": "acme"}).enqueue()
         with pytest.raises(TypeError, match="column value for 'tenant' must be a str"):
             await mails.draft("a").columns({"tenant": 7}).enqueue()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]

@@ -55,8 +55,8 @@ enum Verb {
         /// The run's results.json [default: the last run's]
         file: Option<PathBuf>,
     },
-    /// Measure all published parts, one after the other, or the named ones. A part is a suite on one
-    /// version of PostgreSQL; `--plan` lists them. An interrupted run continues where it stopped
+    /// Measure the published parts, one after the other. A part is a suite on one version of
+    /// PostgreSQL; `--plan` lists them. An interrupted run continues where it stopped
     Publication(Box<Publication>),
     /// Put the complete parts of a publication into lab/results, and write its tables and figures
     Publish(Publish),

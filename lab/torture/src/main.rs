@@ -48,8 +48,8 @@ enum Command {
     Mutants(mutants::Mutants),
     /// Runs other queues in PostgreSQL under the same faults, and says what held and what did not.
     Rivals(rivals::Rivals),
-    /// Has processes that are killed make the ticks of many schedules: checks that each tick is made
-    /// once, and reports how late.
+    /// Has processes that are killed make the ticks of many schedules. Checks that each tick is
+    /// made once, and reports how late.
     Ticks(ticks::Ticks),
     /// Has workers that are killed work on many keys with a rate each: whether none is too fast,
     /// and how much of the rate is used.

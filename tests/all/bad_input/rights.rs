@@ -79,7 +79,7 @@ async fn missing_right_is_named_and_no_message_is_lost() {
     needs(poor.take(1).await.expect_err("no right"), "queue_q", "consume", "--consumer");
     denied(poor.consumer(Wait::Adaptive).lease(1).await.expect_err("no right"), "queue_q");
     denied(poor.stats().await.expect_err("no right"), "queue_q");
-    needs(poor.purge().await.expect_err("no right"), "queue_q", "delete", "--operator");
+    needs(poor.purge().await.expect_err("no right"), "queue_q", "purge", "--consumer");
     sql.batch_execute("grant insert, select on trunkline.queue_q to nobody_here").await.expect("granted");
     needs(poor.enqueue(2).await.expect_err("no right"), "sequence id_q", "USAGE", "--producer");
     assert_eq!(queue.take(5).await.expect("taken").len(), 1, "nothing is lost");

@@ -61,7 +61,7 @@ fn columns_of_the_table_get_values() {
              = array['({one},a=b,)', '({three},acme,3)', '({two},acme,)'], 'the values'; end $$",
     );
     let (_, error) = trunkline.fails(&["enqueue", "q", "four", "--column", "tenent=acme"]);
-    assert!(error.contains("no column tenent of yours") && error.contains("alter table"), "{error}");
+    assert!(error.contains("no column tenent that accepts values") && error.contains("alter table"), "{error}");
 }
 
 #[test]

@@ -254,5 +254,5 @@ fn settings_of_another_kind_of_queue_are_refused() {
     trunkline.ok(&["queue", "create", "q", "--type", "text"]);
     trunkline.ok(&["queue", "create", "keyed", "--type", "text", "--partitions", "2"]);
     let (_, error) = trunkline.fails(&["dequeue", "keyed"]);
-    assert!(error.contains("Run a worker, as `trunkline work`."), "{error}");
+    assert!(error.contains("Run a worker with `trunkline work`."), "{error}");
 }

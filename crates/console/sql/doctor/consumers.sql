@@ -8,7 +8,7 @@ select case when q.paused then 'advice' else 'wrong' end, q.name,
        o.due_at,
        case when q.paused then 'A paused queue delivers no messages. Enqueues continue.'
             when l.is_leased then 'Messages arrive faster than they are consumed, handlers hang, or a limit of the queue is reached.'
-            when l.is_limited then 'The queue's rate limit holds its messages back, or no worker leases from it.'
+            when l.is_limited then 'The queue''s rate limit holds its messages back, or no worker leases from it.'
             else 'No worker leases from this queue. If its consumers take messages at most once, which does not lease, there are too few of them.' end,
        case when q.paused then format('select trunkline.resume_queue(%L);', q.name)
             when l.is_limited and not l.is_leased then

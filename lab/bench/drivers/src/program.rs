@@ -56,7 +56,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Start a proxy to this server on a free port, which delays all bytes; stop when the input ends
+    /// Start a proxy to this server on a free port, which delays all bytes, until the input ends
     #[command(name = proxy::VERB, hide = true)]
     Delay { upstream: String, microseconds: u64 },
 }

@@ -42,7 +42,7 @@ def counts(alias: str) -> list[Count]:
     """Returns each queue with the number of its dead letters."""
     queues = [queue for (queue,) in _rows(alias, "select name from trunkline.queue order by name")]
     tables = [f"trunkline.{identifier('dead_' + queue)}" for queue in queues]
-    asked = " union all ".join(f"select {n}, count(*) from (select from {table} limit {MOST + 1}) d" for n, table in enumerate(tables))
+    asked = " union all ".join(f"select {n}, pg_catalog.count(*) from (select from {table} limit {MOST + 1}) d" for n, table in enumerate(tables))
     return [Count(queues[n], dead) for n, dead in sorted(_rows(alias, asked))] if asked else []
 
 

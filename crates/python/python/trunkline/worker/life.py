@@ -274,8 +274,8 @@ class Life:
             self._fail(error)
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
-            # Either the event loop is ending, or the handler cancelled itself. In the first case the
-            # worker itself is cancelled, too.
+            # Either the event loop is ending, or the handler cancelled itself. In the first case
+            # the worker itself is cancelled, too.
             return CANCELLED
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read) and may_be_of_user(error):
             if self._is_second(error):
