@@ -14,7 +14,7 @@ use trunkline::{Db, Draft, Message, Queue, Settings};
 
 use self::{server::Server, tools::Tools};
 use crate::{
-    fixture::{connect, eventually},
+    fixture::{connect, eventually, within},
     versions::found,
 };
 
@@ -255,7 +255,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
     );
     let caught_up = "select bool_and(confirmed_flush_lsn >= $1::text::pg_lsn)
                         and not exists (select from pg_stat_replication where application_name ~ 'sync') from pg_replication_slots";
-    eventually("the replica has caught up", async || {
+    within(Duration::from_secs(120), "the replica has caught up", async || {
         sql.query_one(caught_up, &[&told]).await.expect("told").get::<_, Option<bool>>(0) == Some(true)
     })
     .await;

@@ -9,7 +9,10 @@ use std::{
 use trunkline::{Changes, Db, Draft, Lease, Limits, Message, Schedule, Settings, Unique, Worker};
 
 use super::{compacted, server::Server, tools::Tools};
-use crate::fixture::{connect, eventually};
+use crate::fixture::{connect, within};
+
+/// A subscriber may report its progress only every ten seconds.
+const LONG: Duration = Duration::from_secs(120);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -78,17 +81,17 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     let caught_up = "select bool_and(confirmed_flush_lsn >= $1::text::pg_lsn)
                         and not exists (select from pg_stat_replication where application_name ~ 'sync') from pg_replication_slots";
     let copied = "select bool_and(srsubstate = 'r') from pg_subscription_rel";
-    eventually("every table is copied", async || {
+    within(LONG, "every table is copied", async || {
         replica.query_one(copied, &[]).await.expect("told").get::<_, Option<bool>>(0) == Some(true)
     })
     .await;
-    eventually("the replica has caught up", async || {
+    within(LONG, "the replica has caught up", async || {
         sql.query_one(caught_up, &[&told]).await.expect("told").get::<_, Option<bool>>(0) == Some(true)
     })
     .await;
     let rows = "select array_agg(row(q.*)::text order by q.id) from trunkline.queue_keys q";
     let wanted: Option<Vec<String>> = sql.query_one(rows, &[]).await.expect("read").get(0);
-    eventually("both have the same rows", async || {
+    within(LONG, "both have the same rows", async || {
         replica.query_one(rows, &[]).await.expect("read").get::<_, Option<Vec<String>>>(0) == wanted
     })
     .await;

@@ -1,7 +1,12 @@
 //! Tests the floor that a plain session uses for its scans.
 
+use std::time::Duration;
+
 use super::{plain, texts};
-use crate::fixture::eventually;
+use crate::fixture::{eventually, within};
+
+/// The floor waits for every transaction of the server, also for those of other tests.
+const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn session_floor_rises_and_finally_finds_messages_below_it() {
@@ -10,7 +15,7 @@ async fn session_floor_rises_and_finally_finds_messages_below_it() {
         sql.query_one("select trunkline.floor('q') > now() - interval '1 minute'", &[]).await.expect("asked").get(0)
     };
     assert!(!reached().await, "at first, everything may be there");
-    eventually("the floor rises", reached).await;
+    within(LONG, "the floor rises", reached).await;
     // The session probes again a tenth of a second after its last probe, and would find the
     // message. Then this test was too slow, and tries again.
     eventually("it is below", async || {
@@ -27,5 +32,5 @@ async fn session_floor_rises_and_finally_finds_messages_below_it() {
     })
     .await;
     let taken = || async { texts(&sql, "select payload from trunkline.take('q')").await == ["(a)"] };
-    eventually("a sweep finds it", taken).await;
+    within(LONG, "a sweep finds it", taken).await;
 }

@@ -30,7 +30,9 @@ pub async fn start_again(cluster: &Arc<Cluster>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_finished_during_an_outage_is_settled_after_it() {
     let (cluster, db) = cluster().await;
-    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    // On a slow disk, the server's recovery may take longer than the usual lease.
+    let settings = Settings::new("int8").lease(Duration::from_secs(600));
+    db.create_queue("q", &settings).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     enqueued(&queue, 10).await;
     let (gate, seen, finished) = (Arc::new(Semaphore::new(0)), Seen::default(), Seen::default());

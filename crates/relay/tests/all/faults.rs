@@ -116,7 +116,7 @@ async fn out(kind: Kind) {
         stage.enqueue(60).await;
         // Some messages have been carried, but most have not.
         let before = stage.sent.sure() as u64;
-        within(Duration::from_secs(30), "it has begun", async || {
+        within(Duration::from_secs(180), "it has begun", async || {
             stage.queue.stats().await.is_ok_and(|stats| stats.messages < before.min(600))
         })
         .await;
@@ -144,7 +144,7 @@ async fn inward(kind: Kind) {
     for fault in FAULTS.into_iter().filter(is_kept) {
         stage.write(60).await;
         let before = stage.queue.stats().await.expect("told").messages;
-        within(Duration::from_secs(30), "it goes on", async || {
+        within(Duration::from_secs(180), "it goes on", async || {
             stage.queue.stats().await.is_ok_and(|stats| stats.messages >= before)
         })
         .await;

@@ -70,7 +70,7 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.write("input[name=metadata]", r#"{"tenant": "acme"}"#).await;
         browser.write("input[name=priority]", "2").await;
         let (asked, _) = browser.act("enqueue", "").await;
-        assert!(asked.contains("14 bytes, due in 3600 s"), "{asked}");
+        assert!(asked.contains("14 bytes is enqueued, due in 3600 s"), "{asked}");
         let by_hand = "select id from trunkline.messages('q') where payload = 'by <b>hand</b>' and metadata->>'tenant' = 'acme' and priority = 2";
         let id = site.number(by_hand).await;
 

@@ -53,11 +53,11 @@ fn console() -> &'static Path {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes a target and evaluates the alert rules ten times a second.
+    /// Starts a server that scrapes a target and evaluates the alert rules every second.
     fn start(program: &Path, target: SocketAddr) -> Self {
         let folder = std::env::temp_dir().join(format!("trunkline-prometheus-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder is made");
-        let often = "scrape_interval: 100ms, scrape_timeout: 100ms, evaluation_interval: 100ms";
+        let often = "scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s";
         let rules = console().join("prometheus/alerts.yml");
         let text = format!(
             "global: {{ {often} }}\nrule_files: ['{}']\nscrape_configs: [{{ job_name: console, static_configs: [{{ targets: ['{target}'] }}] }}]\n",

@@ -77,7 +77,7 @@ async fn actions_are_confirmed_first_and_written_down() {
     let queue = dead(&site, "q", &[]).await;
     let (asked, done) =
         act(&site, &[("verb", "enqueue"), ("queue", "q"), ("payload", "by hand"), ("delay", "1h")]).await;
-    assert!(asked.body.contains("a message of 7 bytes, due in 3600 s"), "{}", asked.body);
+    assert!(asked.body.contains("a message of 7 bytes is enqueued, due in 3600 s"), "{}", asked.body);
     assert_eq!(notice(&done), "Enqueued a message into q.");
     let delayed = "select id from trunkline.messages('q') where due_at between now() + interval '59 minutes' and now() + interval '1 hour'";
     let id = site.number(delayed).await.to_string();

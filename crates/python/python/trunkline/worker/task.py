@@ -144,7 +144,7 @@ class _Parameters:
             if hint is Context:
                 self.context = name
                 if parameter.kind is parameter.POSITIONAL_ONLY:
-                    raise TypeError(f"{function.__qualname__} has a positional-only context: remove the "/"")
+                    raise TypeError(f"{function.__qualname__} has a positional-only context: remove the `/`")
             elif not self.takes_payload:
                 if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) or self.context is not None:
                     raise TypeError(f"{function.__qualname__} must take its payload as its first argument, which {name} cannot be")

@@ -21,7 +21,7 @@ pub use self::process::Process;
 use self::process::Watchdog;
 
 /// The time limit for a broker's start. A Java or Erlang VM starts slowly while other tests run.
-const STARTED: Duration = Duration::from_secs(90);
+const STARTED: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
