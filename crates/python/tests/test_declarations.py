@@ -27,6 +27,9 @@ async def options(**number: int) -> None: ...
 async def behind(context: trunkline.Context, number: int) -> None: ...
 
 
+async def positional(number: int, context: trunkline.Context, /) -> None: ...
+
+
 def within() -> Any:
     def local(number: int) -> None: ...
 
@@ -67,6 +70,11 @@ def test_a_task_without_parentheses_is_refused() -> None:
 def test_a_handler_that_takes_no_first_argument_is_refused(handler: Any) -> None:
     with pytest.raises(TypeError, match="first argument"):
         trunkline.App().task(queue="mails")(handler)
+
+
+def test_a_context_that_is_positional_only_is_refused() -> None:
+    with pytest.raises(TypeError, match="positional-only context: remove the `/`"):
+        trunkline.App().task(queue="mails")(positional)
 
 
 def test_what_no_other_process_finds_is_refused() -> None:
