@@ -25,6 +25,7 @@ impl Error {
     }
 
     /// Creates the error for a stored position that the broker's relay did not write.
+    #[must_use]
     pub fn bad_position(broker: &str, position: &str) -> Self {
         Self::usage(format!(
             "{broker}: the stored position {position:?} is not valid; to start without a position, delete the relay's row in trunkline.relay"

@@ -111,9 +111,9 @@ async fn roles_with_the_least_rights_can_use_shards() {
     assert_eq!(counts(ids).len(), 3);
     let consumed = shards::Set::connect(of("sharded_consumer")).await.expect("connected");
     let queue = consumed.queue::<i64>("q").await.expect("opened");
-    let (mut consumer, mut leased) = (queue.consumer(Wait::Adaptive), Vec::new());
+    let (mut all, mut leased) = (queue.consumer(Wait::Adaptive), Vec::new());
     while leased.len() < 9 {
-        leased.extend(timeout(SOON, consumer.lease(9)).await.expect("in time").expect("leased"));
+        leased.extend(timeout(SOON, all.lease(9)).await.expect("in time").expect("leased"));
     }
     queue.ack(&leased).await.expect("acknowledged");
     let id = leased[0].shard;
