@@ -9,6 +9,9 @@ create or replace function trunkline.enqueue_many(queue text, payloads text[], d
 --     select * from trunkline.enqueue_many('emails', array['{"to": "eve@example.org"}', '{"to": "dan@example.org"}']);
 begin
     if unique_keys is not null then
+        if keys is not null then
+            perform trunkline.check_queue(queue), trunkline.check_keys(queue, keys, cardinality(payloads));
+        end if;
         return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;
         return;
     end if;
@@ -18,7 +21,7 @@ begin
             using errcode = 'array_subscript_error', hint = 'Pass one text for each payload.';
     end if;
     if keys is not null then
-        perform trunkline.check_keys(queue, keys, cardinality(payloads));
+        perform trunkline.check_keys(queue, keys, cardinality(payloads)), trunkline.check_priority(queue, priority);
         return query execute format('select * from trunkline.%I($1::%s[], $2, $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
             using payloads, keys, delay, metadata;
         return;
