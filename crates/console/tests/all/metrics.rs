@@ -194,11 +194,15 @@ async fn uncountable_queue_says_so_and_hides_no_other() {
     sql.batch_execute("rollback").await.expect("open again");
     check(&metrics.exposition(&db).await); // a slow failure is not retried immediately
 
+    let rows_of =
+        |text: &str, queue: &str| text.contains(&format!("trunkline_queue_enqueued_rows_total{{queue=\"{queue}\"}}"));
     sql.batch_execute("begin; select trunkline.drop_queue('locked')").await.expect("dropped");
     let text = fresh(&db).await;
     check(&text);
-    let rows = "trunkline_queue_enqueued_rows_total{queue=";
-    assert!(text.contains(&format!("{rows}\"open\"")) && !text.contains(&format!("{rows}\"locked\"")), "{text}");
+    assert!(rows_of(&text, "open") && !rows_of(&text, "locked"), "{text}");
+    sql.batch_execute("rollback; begin; alter sequence trunkline.id_locked cache 1").await.expect("altered");
+    let text = fresh(&db).await;
+    assert!(rows_of(&text, "open") && !rows_of(&text, "locked"), "{text}");
     sql.batch_execute("rollback").await.expect("there again");
 
     let role = format!("metrics_{}", std::process::id());
