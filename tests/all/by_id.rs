@@ -178,7 +178,7 @@ async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
         took.push(began.elapsed());
     }
     took.sort_unstable();
-    assert!(took[0] < SECOND, "one of them within a second: {took:?}");
+    assert!(took[2] < SECOND, "most of them within a second: {took:?}");
     assert_eq!(runs.stop().await.lost, 5);
 }
 
@@ -205,8 +205,8 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
     is_refused(queue.reschedule(&ids, HOUR * 24 * 36_501).await, "36,500");
     is_refused(queue.reschedule(&ids, SystemTime::now() + HOUR * 24 * 36_501).await, "36,500");
     for (call, word) in [
-        ("cancel('q', null)", "must not be null"),
-        ("reschedule('q', null, now())", "must not be null"),
+        ("cancel('q', null)", "the message ids must not be null"),
+        ("reschedule('q', null, now())", "the message ids must not be null"),
         ("reschedule('q', '{}', null)", "out of bounds"),
         ("reschedule('q', '{}', 'infinity')", "out of bounds"),
         ("reschedule('q', '{}', now() + '36501 days')", "out of bounds"),

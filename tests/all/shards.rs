@@ -137,6 +137,7 @@ async fn verbs_by_id_go_to_the_shard_of_the_id() {
     while leased.len() < 18 {
         leased.extend(timeout(SOON, consumer.lease(100)).await.expect("in time").expect("leased"));
     }
+    assert_eq!(leased.len(), 18);
     three.queue.archive(&leased[..3]).await.expect("archived");
     three.queue.bury(&leased[3..], "never").await.expect("buried");
     let lost = three.queue.ack(&leased[..5]).await.expect_err("they are over");

@@ -68,8 +68,8 @@ async fn compaction_is_refused_with_its_reason() {
     let failing = [
         ("begin isolation level repeatable read; select trunkline.compact('q', 0)", "is read committed"),
         ("select trunkline.compact('r')", "there is no queue 'r'"),
-        ("select trunkline.compact('q', null)", "must not be null"),
-        ("select trunkline.compact('q', 0, '0 s')", "must not be null"),
+        ("select trunkline.compact('q', null)", "at_least must not be null"),
+        ("select trunkline.compact('q', 0, '0 s')", "max_pause must be more than zero"),
         (
             "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
             "only trunkline.compact rewrites a table",

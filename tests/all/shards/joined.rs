@@ -115,6 +115,7 @@ async fn roles_with_the_least_rights_can_use_shards() {
     while leased.len() < 9 {
         leased.extend(timeout(SOON, all.lease(9)).await.expect("in time").expect("leased"));
     }
+    assert_eq!(leased.len(), 9);
     queue.ack(&leased).await.expect("acknowledged");
     let id = leased[0].shard;
     let error = consumed.drain(id, |_| ()).await.expect_err("the owner's");

@@ -76,7 +76,7 @@ async fn relays_that_vanished_or_fail_are_found() {
     ward.say("delete from trunkline.relay where name = 'works'").await;
     let found = of(&ward, "relays").await;
     assert!(found.len() == 1 && found[0].severity == Severity::Wrong, "{found:?}");
-    assert!(found[0].what.contains("relay gone has reported nothing for 00:1"), "{found:?}");
+    assert!(found[0].what.contains("relay gone has reported nothing for 00:10:"), "{found:?}");
     ward.say(found[0].mend.split(';').next().expect("a statement")).await;
     assert_eq!(of(&ward, "relays").await, []);
     relay("stalls", 7, "now() - interval '20 s'", "1 s").await;

@@ -55,7 +55,11 @@ async fn wrong_login_answers_have_distinct_errors() {
         ("disable", vec![b"R\0\0\0\x03".to_vec()], no_postgres),
         ("disable", vec![message(b'R', b"")], misplaced),
         ("disable", vec![message(b'Z', b"I")], misplaced),
-        ("disable", vec![asks(7, b"")], "the server requires GSSAPI, which is not supported"),
+        (
+            "disable",
+            vec![asks(7, b"")],
+            "the server requires GSSAPI, which is not supported: use a password method in pg_hba.conf",
+        ),
         ("disable", vec![asks(9, b"")], "the server requires SSPI"),
         ("disable", vec![asks(99, b"")], "the server requires a proof of kind 99"),
         ("disable", vec![asks(5, b"no")], misplaced),
