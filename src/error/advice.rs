@@ -87,13 +87,16 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         | "revoke" | "seal" | "unseal" | "set_drains" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
-        "purge" | "stats" | "peek" | "dead" | "archived" => {
-            ("To read or purge a queue's messages, a role needs the rights of a consumer", Some("--consumer"))
+        "purge" | "stats" | "peek" | "dead" | "archived" | "cancel" | "cancel_in" | "reschedule" | "reschedule_in" => {
+            ("To read, change or purge a queue's messages, a role needs the rights of a consumer", Some("--consumer"))
         }
         "prune" | "replay" | "discard" => {
             ("To replay, discard or prune messages, a role needs the rights of an operator", Some("--operator"))
         }
-        _ => ("To use a queue's messages, a role needs the rights of a consumer", Some("--consumer")),
+        _ => (
+            "To use a queue, a role needs USAGE on the schema `trunkline`, and to select from its tables",
+            Some("--consumer"),
+        ),
     }
 }
 

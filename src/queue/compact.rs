@@ -38,13 +38,7 @@ impl Shared {
         if freed > 0 {
             self.compaction.was_worth_it();
         }
-        debug!(
-            queue = self.name(),
-            freed,
-            refused,
-            "{}",
-            if freed > 0 { "compacted" } else { "cannot compact the queue" }
-        );
+        debug!(queue = self.name(), freed, refused, "{}", if freed > 0 { "compacted" } else { "not compacted" });
         Ok(())
     }
 }
