@@ -226,7 +226,7 @@ async fn consumer_stops_listening_in_a_flood_and_listens_again() {
         floods.push(tokio::spawn(async move {
             let mut sent = 0_i64;
             let notify = format!(
-                "select trunkline.enqueue('q', 0::bigint), count(pg_notify('{CHANNEL}', i::text)) from generate_series(1, 1000) i"
+                "select trunkline.enqueue('q', 0::bigint), count(pg_notify('{CHANNEL}', i::text)) from generate_series(1, 100) i"
             );
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 flood.batch_execute(&notify).await.expect("notified");

@@ -13,7 +13,7 @@ use std::{
 use crate::fixture::{Session, Trunkline, eventually, rows, signal, sql};
 
 /// Sends as many notifications as many commits would.
-const FLOOD: &str = "select count(pg_notify('trunkline.q', i::text)) from generate_series(1, 1000) i";
+const FLOOD: &str = "select count(pg_notify('trunkline.q', i::text)) from generate_series(1, 100) i";
 
 const BACKLOG: usize = 60_000;
 
