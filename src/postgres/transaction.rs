@@ -234,6 +234,12 @@ impl Transaction {
                 self.db.give_back(self.pipeline.session.clone());
                 Err(self.pipeline.first_error().unwrap_or_else(|| Error::new(Kind::RolledBack)))
             }
+            // The rows of an earlier statement are larger than the program accepts. The server has
+            // confirmed all statements and the commit, and the caller of those rows gets the error.
+            Err(WireError::TooLarge(_)) => {
+                self.db.give_back(self.pipeline.session.clone());
+                self.pipeline.failure().map_or(Ok(()), Err)
+            }
             Err(failure) => {
                 let error = self.pipeline.first_error().unwrap_or_else(|| self.pipeline.error(&sent, failure));
                 if let WireError::Server { .. } = failure {

@@ -68,6 +68,34 @@ async fn dropped_statement_is_closed_and_text_follows_its_table() {
     client.batch_execute("alter table t add m int; insert into t values (1, 'one', 2)").await.expect("altered");
     let row = client.query_one("select * from t", &[]).await.expect("prepared again");
     assert_eq!(row.get::<_, i32>("m"), 2);
+    // A call that cannot run a statement twice fails once. The next call prepares the text again.
+    client.batch_execute("alter table t add k int").await.expect("altered");
+    let read = async || {
+        let rows = client.query_raw("select * from t", Vec::<i32>::new()).await?;
+        rows.try_collect::<Vec<_>>().await
+    };
+    assert_eq!(read().await.expect_err("outdated").code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
+    assert_eq!(read().await.expect("prepared again")[0].len(), 4);
+    client.batch_execute("alter table t add j int").await.expect("altered");
+    let read = async || client.pipelined().query_one("select * from t", &[]).await?.await;
+    assert_eq!(read().await.expect_err("outdated").code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
+    assert_eq!(read().await.expect("prepared again").len(), 5);
+    // As a pool does when a program gives its connection back.
+    client.batch_execute("discard plans; deallocate all").await.expect("deallocated");
+    assert_eq!(read().await.expect("prepared again").len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_of_an_unsent_statement_stays_prepared() {
+    let (client, _) = connect().await;
+    let pipelined = client.pipelined();
+    let mut answers = Vec::new();
+    for n in 0..1100 {
+        answers.push(pipelined.query_one(&format!("select {n}"), &[]).await.expect("queued"));
+    }
+    for (n, answer) in (0..).zip(answers) {
+        assert_eq!(answer.await.expect("read").get::<_, i32>(0), n);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

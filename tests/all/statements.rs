@@ -281,6 +281,13 @@ async fn answer_beyond_its_size_or_time_limit_is_given_up() {
     assert_eq!(db.run(&COUNT, ()).await.expect("others go on").0, 5000, "it took effect");
     let refused = db.run(&KEPT, ()).await.expect_err("they are there");
     assert_eq!(refused.sqlstate(), Some(&SqlState::UNIQUE_VIOLATION));
+    // A commit that was confirmed together with such an answer is a commit.
+    let transaction = db.begin().await.expect("begun");
+    let large = transaction.send(&REPEAT, (2_000_000,)).await.expect("queued");
+    drop(transaction.send(&INSERT, (-1, "beside it")).await.expect("queued"));
+    transaction.commit().await.expect("committed");
+    assert!(large.await.expect_err("too large").to_string().contains("larger than 1048576 bytes"));
+    db.run(&Nothing::new("delete from t where n = -1"), ()).await.expect("deleted");
     // These answers are larger, and arrive in several parts.
     let transaction = db.begin().await.expect("begun");
     let all = Statement::<(), Vec<(i32, String)>>::new("select n, word from t");
@@ -294,6 +301,18 @@ async fn answer_beyond_its_size_or_time_limit_is_given_up() {
     let late = db.run(&Nothing::new("select pg_sleep(60)"), ()).await.expect_err("too late");
     assert!(late.is_outcome_unknown(), "{late}");
     assert_eq!(db.run(&COUNT, ()).await.expect("another connection").0, 5000);
+}
+
+#[tokio::test]
+async fn procedure_that_commits_and_fails_runs_once() {
+    let db = table().await;
+    let text = "create procedure part() language plpgsql as $$
+                begin insert into t values (1, 'kept'); commit; raise feature_not_supported using message = 'no'; end $$";
+    db.run(&Nothing::new(text), ()).await.expect("created");
+    db.run(&Nothing::new("alter table t drop constraint t_n_key"), ()).await.expect("altered");
+    let error = db.run(&Nothing::new("call part()"), ()).await.expect_err("it raises");
+    assert_eq!(error.sqlstate(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
+    assert_eq!(db.run(&COUNT, ()).await.expect("counted"), (1,));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,6 +25,13 @@ impl ClientSession {
     }
 
     async fn prepare(self: &Arc<Self>, text: &str, types: &[Type]) -> Result<Statement, WireError> {
+        if self.connection.keeps_no_statements() {
+            // Behind a pooler in transaction mode, the name may be that of another program's
+            // statement.
+            let reply = self.connection.send(Group::prepare("", text, types)?).await?;
+            let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
+            return Ok(Statement::kept(Prepared { text: text.into(), named: None, columns }));
+        }
         let name = self.name('c');
         let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
         let named = Arc::new(CachedStatement::new(name, text.into()));

@@ -51,7 +51,8 @@ impl ReplyMessages {
             self.chunks.extend(chunks);
             if let Some(end) = end {
                 self.incoming = None;
-                self.failure = end.err().map(Error::from);
+                let failure = end.inspect_err(|failure| self.client.connection.forget_outdated(failure)).err();
+                self.failure = failure.map(Error::from);
             }
         }
     }

@@ -139,8 +139,9 @@ impl<'a> Pipelined<'a> {
         let mut first = Ok(());
         for reply in sent {
             let reply = reply.answer().await;
-            if let (Ok(()), Err(failure)) = (&first, &*reply) {
-                first = Err(failure.into());
+            if let Err(failure) = &*reply {
+                self.client.inner.connection.forget_outdated(failure);
+                first = first.and(Err(failure.into()));
             }
         }
         first
@@ -184,7 +185,10 @@ impl<R> Future for Answer<R> {
         let reply = ready!(this.reply.poll(&mut this.waiting, context));
         Poll::Ready(match &*reply {
             Ok(reply) => (this.read)(&this.statement, reply, this.place),
-            Err(failure) => Err(failure.into()),
+            Err(failure) => {
+                this.client.connection.forget_outdated(failure);
+                Err(failure.into())
+            }
         })
     }
 }

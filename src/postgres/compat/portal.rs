@@ -98,7 +98,7 @@ fn open<'a, P: BorrowToSql>(
     };
     async move {
         opened?;
-        client.connection.send(group).await?;
+        query::send(client, group).await?;
         Ok(Portal { name, statement, client: Arc::downgrade(client) })
     }
 }

@@ -48,11 +48,9 @@ async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) ->
         Ok(reply) => return Ok((statement, reply)),
         Err(failure) => failure,
     };
-    let Form::Text(text) = form else { return Err(failure.into()) };
-    if !statement.is_kept() || !failure.is_outdated() {
+    if matches!(form, Form::Prepared(_)) || !statement.is_kept() || !failure.is_outdated() {
         return Err(failure.into());
     }
-    client.connection.forget(text);
     let again = async {
         let statement = client.statement(form).await?;
         let reply = send(client, group_of(&statement).map_err(|_| failure.clone())?).await?;
@@ -61,9 +59,11 @@ async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) ->
     again.await.map_err(|second: WireError| if second.only_follows() { failure.into() } else { second.into() })
 }
 
-async fn send(client: &ClientSession, group: Group) -> Result<Reply, WireError> {
+/// Sends a group. If a text in it was prepared for an object that has changed, its next use
+/// prepares it again.
+pub(super) async fn send(client: &ClientSession, group: Group) -> Result<Reply, WireError> {
     client.connection.room().await;
-    client.connection.send(group).await
+    client.connection.send(group).await.inspect_err(|failure| client.connection.forget_outdated(failure))
 }
 
 pub(super) fn read(statement: &Statement, reply: &Reply, place: usize) -> Vec<Row> {

@@ -136,7 +136,7 @@ impl Config {
 
     /// Sets how long sent data may stay unacknowledged.
     pub fn tcp_user_timeout(&mut self, tcp_user_timeout: Duration) -> &mut Self {
-        self.set_seconds("tcp_user_timeout", tcp_user_timeout)
+        self.set("tcp_user_timeout", &tcp_user_timeout.as_millis().max(1).to_string())
     }
 
     /// Sets whether idle connections are probed.
@@ -290,9 +290,23 @@ impl FromStr for Config {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let settings = Target::settings(text).map_err(Error::connect)?;
-        let mut config = Self { settings, ..Self::default() };
-        config.list_hosts().target()?;
+        let mut config = Self::new();
+        for (name, value) in Target::settings(text).map_err(Error::connect)? {
+            match (&*name, value.parse::<i64>()) {
+                ("host" | "hostaddr" | "port", _) if value.is_empty() => {}
+                ("host" | "hostaddr" | "port", _) => {
+                    config.add(&name, &value);
+                }
+                // In a string for `tokio_postgres`, it is a number of seconds.
+                ("tcp_user_timeout", Ok(seconds)) => {
+                    config.set(&name, &seconds.saturating_mul(1000).to_string());
+                }
+                _ => {
+                    config.set(&name, &value);
+                }
+            }
+        }
+        config.target()?;
         Ok(config)
     }
 }

@@ -21,6 +21,7 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
     let mut group = Group::new();
     group.script(text)?;
     let reply = client.connection.send(group).await?;
+    forget_deallocated(client, text);
     let (mut messages, mut columns) = (Vec::new(), Arc::from([]));
     for chunk in reply.chunks() {
         let mut rest = chunk.clone();
@@ -45,6 +46,14 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
     Ok(messages)
 }
 
+/// Forgets the texts that the client has prepared, if these statements may have deallocated them.
+fn forget_deallocated(client: &ClientSession, text: &str) {
+    let words = text.to_ascii_lowercase();
+    if words.contains("discard") || words.contains("deallocate") {
+        client.connection.forget_all();
+    }
+}
+
 impl Client {
     /// Runs statements in the simple protocol, and returns their rows as texts.
     ///
@@ -67,7 +76,9 @@ impl Client {
     /// # Errors
     /// The errors of [`Client::prepare`].
     pub async fn batch_execute(&self, query: &str) -> Result<(), Error> {
-        Ok(self.inner.connection.batch(query).await?)
+        self.inner.connection.batch(query).await?;
+        forget_deallocated(&self.inner, query);
+        Ok(())
     }
 
     /// Checks that the server answers.

@@ -78,8 +78,11 @@ impl Pipeline {
         text: &str,
         add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
-        self.flush();
-        self.send_in(ReplyMode::Streamed, &mut self.state(), text, add)
+        // The lock is held meanwhile, because a statement of another task must not join the
+        // stream's group.
+        let mut state = self.state();
+        self.flush_open(&mut state);
+        self.send_in(ReplyMode::Streamed, &mut state, text, add)
     }
 
     /// Sends a statement whose rows are read as they arrive, unless other statements are queued.
@@ -118,9 +121,12 @@ impl Pipeline {
     }
 
     pub fn flush(&self) {
-        let mut state = self.state();
+        self.flush_open(&mut self.state());
+    }
+
+    fn flush_open(&self, state: &mut PipelineState) {
         if state.check().is_ok() && !state.open.is_empty() {
-            self.send_open(&mut state);
+            self.send_open(state);
         }
     }
 
@@ -257,11 +263,7 @@ impl Pipeline {
     }
 
     pub fn error(&self, sent: &Sent, failure: &WireError) -> Error {
-        if let WireError::Server { text: Some(text), .. } = failure
-            && failure.is_outdated()
-        {
-            self.session.connection().forget(text); // the next transaction prepares it again
-        }
+        self.session.connection().forget_outdated(failure); // the next transaction prepares it again
         sent.error(failure)
     }
 

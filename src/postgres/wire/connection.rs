@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use postgres_protocol::message::frontend;
 use tracing::{debug, warn};
 
@@ -68,6 +69,11 @@ impl Connection {
         Self { shared, unnamed: None }
     }
 
+    /// Returns true if each use of a statement parses it again, for a pooler in transaction mode.
+    pub fn keeps_no_statements(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
     pub fn is_closed(&self) -> bool {
         self.shared.lock().ended.is_some()
     }
@@ -81,15 +87,18 @@ impl Connection {
             return Ok(named.clone());
         }
         check(&queued)?;
+        let named = Arc::new(CachedStatement::new(format!("t{}", queued.names + 1), text.into()));
+        // A text with a NUL cannot be written. Its beginning must not stay between the groups of
+        // other callers.
+        let mut bytes = BytesMut::new();
+        frontend::parse(&named.name, text, [], &mut bytes).map_err(WireError::encode)?;
+        frontend::describe(b'S', &named.name, &mut bytes).map_err(WireError::encode)?;
+        frontend::sync(&mut bytes);
         if queued.named.len() >= KEPT {
             forget_one(&mut queued)?;
         }
         queued.names += 1;
-        let named = Arc::new(CachedStatement::new(format!("t{}", queued.names), text.into()));
-        let bytes = queued.out();
-        frontend::parse(&named.name, text, [], bytes).map_err(WireError::encode)?;
-        frontend::describe(b'S', &named.name, bytes).map_err(WireError::encode)?;
-        frontend::sync(bytes);
+        queued.out().extend_from_slice(&bytes);
         queued.groups.push_back(AwaitedGroup::new(To::CachedStatement(named.clone())));
         queued.named.insert(named.text.clone(), named.clone());
         drop(queued);
@@ -104,6 +113,20 @@ impl Connection {
         if let Some(unnamed) = &self.unnamed {
             unnamed.forget(text);
         }
+    }
+
+    /// Forgets the statement of this failure if its table or type has changed.
+    pub fn forget_outdated(&self, failure: &WireError) {
+        if let WireError::Server { text: Some(text), .. } = failure
+            && failure.is_outdated()
+        {
+            self.forget(text);
+        }
+    }
+
+    /// Forgets all prepared statements, after a statement that has deallocated them.
+    pub fn forget_all(&self) {
+        self.shared.lock().named.clear();
     }
 
     /// Queues a group for the driver. The returned value waits for the reply. If it is dropped, the
@@ -248,9 +271,11 @@ pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes an arbitrary statement. A program with this many texts probably writes values into them.
+/// Closes an arbitrary statement that no caller and no group holds, if there is one. A program with
+/// this many texts probably writes values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
-    let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
+    let unused = queued.named.iter().find(|(_, named)| Arc::strong_count(named) == 1);
+    let Some(text) = unused.map(|(text, _)| text.clone()) else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {
         frontend::close(b'S', &named.name, queued.out()).map_err(WireError::encode)?;
         frontend::sync(queued.out());

@@ -35,11 +35,14 @@ impl WireError {
 
     /// Returns true if the statement was prepared for an object that has changed since then. No
     /// part of its group has taken effect, so the group may be prepared and run again. A type that
-    /// does not fit may also come from a table that was dropped and created again.
+    /// does not fit may also come from a table that was dropped and created again. Errors with a
+    /// context come from the body of a function or procedure. A procedure may have committed by
+    /// then, so its call must not run twice.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
-        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
-            .contains(&error.code)
+        error.context.is_none()
+            && [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
+                .contains(&error.code)
     }
 
     /// Returns true if this error is only a consequence of an earlier error in the group ("current

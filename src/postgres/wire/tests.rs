@@ -203,6 +203,12 @@ async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
         connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"),
         5
     );
+    // The beginning of a text that cannot be written would end the connection for all callers.
+    let slow = connection.query("select pg_sleep(0.05)::text, 7", &[]);
+    let torn = connection.query("select 'a\0b'", &[]);
+    let (slow, torn) = tokio::join!(slow, torn);
+    assert!(matches!(torn, Err(WireError::Encode(_))), "{torn:?}");
+    assert_eq!(slow.expect("another call")[0].read::<i32>(1).expect("a number"), 7);
 }
 
 #[tokio::test]

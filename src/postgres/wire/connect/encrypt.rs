@@ -74,7 +74,8 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
         b"N" => Ok(false),
         // Extra bytes would look like the server's own once the stream is trusted (CVE-2021-23222).
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
-        [b'E', ..] => Err(io::Error::new(ErrorKind::InvalidData, "the server answered with an error")),
+        // A server that cannot start a process answers like this.
+        [b'E', ..] => Err(io::Error::new(ErrorKind::ConnectionRefused, "the server answered with an error")),
         [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
         _ => Err(io::Error::new(ErrorKind::InvalidData, "the server is not PostgreSQL")),
     }

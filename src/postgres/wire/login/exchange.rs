@@ -87,11 +87,13 @@ impl Exchange {
     /// Returns the error for a reply that is not a valid message. A server that cannot start a
     /// process replies in plain text after an `E`.
     fn garbage(&self) -> Error {
-        let text = match self.read.split_first() {
-            Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),
-            _ => b"the server is not PostgreSQL",
-        };
-        failed(io::ErrorKind::InvalidData, String::from_utf8_lossy(text))
+        match self.read.split_first() {
+            Some((b'E', text)) => {
+                let text = text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default();
+                failed(io::ErrorKind::ConnectionRefused, String::from_utf8_lossy(text))
+            }
+            _ => failed(io::ErrorKind::InvalidData, "the server is not PostgreSQL"),
+        }
     }
 }
 
