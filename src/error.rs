@@ -4,6 +4,7 @@ pub(crate) mod server;
 mod advice;
 mod caught;
 mod described;
+mod permanent;
 mod refusal;
 mod shards;
 mod text;
@@ -19,7 +20,7 @@ use tokio_postgres::error::{Severity, SqlState};
 use self::server::ServerError;
 use self::{
     advice::{advice, is_other_type, misses_queue},
-    words::{listed, of_schema, of_shards, placed, reasons, shortened},
+    words::{listed, no_queue, of_schema, of_shards, placed, reasons, shortened},
 };
 pub(crate) use self::{
     caught::{caught, text_of},
@@ -109,7 +110,7 @@ pub(crate) enum Kind {
          the table \"queue_{queue}\" skips rows; make it raise an exception instead"
     )]
     NotStored { queue: String, inserted: usize, stored: usize },
-    #[error("there is no queue {0:?}; create it with Db::create_queue or `trunkline queue create {0}`")]
+    #[error("{}", no_queue(.0))]
     NoQueue(String),
     #[error(
         "queue {queue:?} has payloads of type {column}, which {rust} cannot hold; open it with a matching Rust type"
@@ -186,13 +187,33 @@ impl Error {
         }
     }
 
+    /// Replaces the statement that the server refused by the verb that needed it, for the advice.
+    pub(crate) fn during(self, verb: &'static str) -> Self {
+        match &*self.0 {
+            Kind::Server { queue, error, .. } => {
+                Self::new(Kind::Server { what: verb, queue: queue.clone(), error: error.clone() })
+            }
+            _ => self,
+        }
+    }
+
+    /// Adds the queue's name to an error of the server, for its advice.
+    pub(crate) fn about_queue(self, queue: &str) -> Self {
+        match &*self.0 {
+            Kind::Server { what, queue: None, error } => {
+                Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() })
+            }
+            _ => self,
+        }
+    }
+
     /// Converts the error of a queue's missing table or function to that of a missing queue. Adds
     /// the queue's name to all other errors, for their advice.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
-        if let Kind::Server { what, queue: None, error } = &*self.0 {
-            let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
-            return named.or_no_queue(queue);
-        }
+        self.about_queue(queue).or_missing(queue)
+    }
+
+    fn or_missing(self, queue: &str) -> Self {
         let missing = [
             SqlState::UNDEFINED_TABLE,
             SqlState::UNDEFINED_FUNCTION,
@@ -274,39 +295,6 @@ impl Error {
     /// reply, for example with its runtime.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
-    }
-
-    /// Returns true if a connection failed for a reason that may be temporary. A wrong password or
-    /// a missing database is permanent.
-    pub(crate) fn may_pass(&self) -> bool {
-        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
-        if let Kind::Unreachable(cause) = &*self.0 {
-            // A missing right, a wrong address or a wrong certificate is permanent.
-            return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
-        }
-        if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
-            return refusals.iter().any(|(_, error)| error.may_pass());
-        }
-        self.sqlstate().is_none_or(|code| {
-            [
-                SqlState::CANNOT_CONNECT_NOW,
-                SqlState::TOO_MANY_CONNECTIONS,
-                SqlState::ADMIN_SHUTDOWN,
-                SqlState::CRASH_SHUTDOWN,
-            ]
-            .contains(code)
-        })
-    }
-
-    /// Returns true if no retry can succeed until the queue, the program or the credentials change.
-    pub(crate) fn is_final(&self) -> bool {
-        match &*self.0 {
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
-            Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
-            Kind::Server { error, .. } => is_other_type(error),
-            Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_final()),
-            _ => false,
-        }
     }
 
     /// Returns true if the queue does not exist, or was dropped.

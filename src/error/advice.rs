@@ -94,8 +94,8 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             ("To replay, discard or prune messages, a role needs the rights of an operator", Some("--operator"))
         }
         _ => (
-            "To use a queue, a role needs USAGE on the schema `trunkline`, and to select from its tables",
-            Some("--consumer"),
+            "To use a queue, a role needs the rights of a producer, a consumer or an operator",
+            Some("{--producer|--consumer|--operator}"),
         ),
     }
 }

@@ -25,6 +25,11 @@ impl Error {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
+    /// Returns true if the server refused a statement because the role lacks a right.
+    pub(crate) fn lacks_right(&self) -> bool {
+        self.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+    }
+
     /// Returns true if the payload itself was refused: by its encoder, because of its size, or by
     /// the server (a check, an invalid character, an error that a trigger raises). Returns false if
     /// the server would refuse every payload: it accepts no writes, has no room, or the role lacks

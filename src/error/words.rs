@@ -50,14 +50,30 @@ pub(super) fn listed(ids: &[i64]) -> String {
     }
 }
 
+/// Describes a queue that does not exist. Its name may be one that no queue can have.
+pub(super) fn no_queue(name: &str) -> String {
+    let may_be = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(may_be) && name.len() <= 48 {
+        return format!(
+            "there is no queue {name:?}; create it with Db::create_queue or `trunkline queue create {name}`"
+        );
+    }
+    format!(
+        "there is no queue {name:?}, and a queue cannot be named so: a name has 1 to 48 characters, a lower-case letter and then a-z, \
+         0-9, \"_\", \".\" or \"-\""
+    )
+}
+
 /// Describes a schema whose version differs from this library's; version 0 means that there is no
 /// schema.
 pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
+    let migrate = match schema {
+        "trunkline" => "run `trunkline migrate` or Db::migrate first".to_owned(),
+        other => format!("run `trunkline migrate --schema {other}` or Db::migrate first"),
+    };
     if found == 0 {
-        return format!(
-            "there is no schema `{schema}` in this database yet: run `trunkline migrate` or Db::migrate first"
-        );
+        return format!("there is no schema `{schema}` in this database yet: {migrate}");
     }
-    let todo = if found > wanted { "use a newer trunkline" } else { "run `trunkline migrate` or Db::migrate first" };
+    let todo = if found > wanted { "use a newer trunkline" } else { &migrate };
     format!("the schema `{schema}` in the database is at version {found}, this library needs {wanted}; {todo}")
 }

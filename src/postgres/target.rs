@@ -110,6 +110,7 @@ impl Target {
             answer: options.read("answer_timeout", |text| seconds("answer_timeout", text))?.flatten(),
             answer_bytes: options.read("max_answer", bytes)?.unwrap_or(ANSWER_BYTES),
         };
+        let user_timeout = options.read("tcp_user_timeout", milliseconds)?.flatten();
         let password_file = password_file::file(&mut options, environment)?;
         let hosts = Hosts::of(&mut options)?;
         if hosts.all_on_sockets() {
@@ -117,6 +118,9 @@ impl Target {
         }
         let mut rest = options.config(|name| !is_about_hosts(name))?;
         rest.ssl_mode(ssl_mode);
+        if let Some(limit) = user_timeout {
+            rest.tcp_user_timeout(limit);
+        }
         let has_timeout = options.get("connect_timeout").is_some();
         if !has_timeout {
             rest.connect_timeout(CONNECT);
@@ -218,7 +222,8 @@ pub(crate) fn late(limit: Duration) -> io::Error {
 }
 
 /// Returns whether to encrypt and which checks to make. The modes have libpq's meaning, except that
-/// `allow` is stronger: it encrypts if the server supports it.
+/// `allow` and `prefer` are stronger: `allow` encrypts if the server supports it, and neither tries
+/// again without encryption.
 fn encryption(mode: &str, files: &TlsFiles) -> Result<(SslMode, Check)> {
     let has_root = files.root.is_some() || files.is_root_of_system;
     let found = match mode {
@@ -259,6 +264,14 @@ fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
     let seconds = text.parse().map(Duration::from_secs);
     let seconds = seconds.map_err(|_| Error::invalid(format!("{name}={text} is not a number of seconds")))?;
     Ok((!seconds.is_zero()).then_some(seconds))
+}
+
+/// Reads `tcp_user_timeout`, which libpq measures in milliseconds and `tokio_postgres` in seconds;
+/// 0 or less means the system's default.
+fn milliseconds(text: &str) -> Result<Option<Duration>> {
+    let number: i32 =
+        text.parse().map_err(|_| Error::invalid(format!("tcp_user_timeout={text} is not a number of milliseconds")))?;
+    Ok(u64::try_from(number).ok().filter(|number| *number > 0).map(Duration::from_millis))
 }
 
 /// Reads a size in Postgres' notation, such as `64MB`.

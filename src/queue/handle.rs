@@ -57,7 +57,6 @@ impl Db {
     }
 
     async fn queue_of_any(&self, name: &str) -> Result<Shared> {
-        self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let description = Description::of(row)?;

@@ -53,7 +53,7 @@ impl Db {
     }
 
     async fn change_schedule(&self, sql: Sql, name: &str) -> Result<Vec<Row>> {
-        self.check_schema().await?;
+        self.check_schema("set_schedule").await?;
         self.query(Class::Main, &sql, &[&name]).await
     }
 }

@@ -49,7 +49,7 @@ pub struct Scheduled {
 impl Db {
     /// Returns all schedules, in the order of their names.
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
-        self.check_schema().await?;
+        self.check_schema("schedules").await?;
         let sql = self.statement("schedules", include_str!("../../sql/statements/schedules.sql"));
         let rows = self.query_again(Class::Main, &sql, &[]).await?;
         let read = |row: &Row| {

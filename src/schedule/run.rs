@@ -6,7 +6,6 @@ use tokio::{
     sync::{Mutex, Notify},
     time::{Instant, sleep},
 };
-use tokio_postgres::error::SqlState;
 use tracing::{debug, warn};
 
 use super::fire::{DueIn, Made};
@@ -57,7 +56,7 @@ impl Db {
     /// A permanent error: the role may not run schedules, or this library does not support the
     /// version of the schema.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        self.check_schema().await?;
+        self.check_schema("tick").await?;
         tokio::select! {
             outcome = self.keep_ticking(true) => outcome,
             () = shutdown => Ok(()),
@@ -105,16 +104,11 @@ impl Db {
             };
             match step {
                 Ok(pause) => sleep(pause).await,
-                Err(error) if error.is_final() || may_not(&error) => return Err(error),
+                Err(error) if error.is_final() || error.lacks_right() => return Err(error),
                 Err(error) => sleep(round.failed(&error)).await,
             }
         }
     }
-}
-
-/// Returns true if the role lacks a right.
-fn may_not(error: &Error) -> bool {
-    error.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
 /// The state that the loop keeps between rounds.

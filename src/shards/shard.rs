@@ -48,7 +48,7 @@ pub(crate) struct Shard {
 impl Shard {
     /// Returns the shard of a database.
     pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
-        db.check_schema().await?;
+        db.check_schema("describe").await?;
         let (id, drains) = row_of(&db, Class::Main).await?;
         db.attached::<ShardName>().set(id.to_string());
         let health = Health::default();
@@ -148,6 +148,11 @@ impl Shard {
         }
     }
 
+    /// Resets the metrics of a shard that leaves. No task will reset them when its server is back.
+    pub(super) fn no_longer_counts(&self) {
+        self.metrics.away(false);
+    }
+
     /// Counts an enqueue that had to use another shard.
     pub(super) fn went_elsewhere(&self, queue: &str) {
         self.metrics.elsewhere(queue);
@@ -203,6 +208,8 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 if let Ok((_, drains)) = answer {
                     shard.health.drains(drains);
                 }
+                // A caller that finds the shard down again from here on starts another task.
+                drop(trial);
                 shard.health.back();
                 shard.metrics.away(false);
                 info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again");

@@ -57,6 +57,7 @@ impl<T: Payload> Station<T> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut ear = self.ear();
         let mut outage = Outage::default();
+        let mut has_worked = false;
         while !stop.is_cancelled() {
             let outcome = tokio::select! {
                 outcome = self.step(&mut consumer, &mut ear, running, stop) => outcome,
@@ -65,10 +66,14 @@ impl<T: Payload> Station<T> {
             match outcome {
                 Ok(Asked::Nothing) => {}
                 Ok(Asked::Something) => {
+                    has_worked = true;
                     outage.over(self.name());
                     self.queue.shared.metrics.connected(true);
                 }
                 Err(error) if error.is_final() => return Err(error),
+                // Rights that are revoked later may be granted again, so a worker that has worked
+                // goes on.
+                Err(error) if error.lacks_right() && !has_worked => return Err(error),
                 Err(error) => {
                     self.queue.shared.metrics.connected(false);
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
@@ -102,7 +107,7 @@ impl<T: Payload> Station<T> {
             (held.settle(), self.queue.shared.fitting(held.room(free.count(), self.handler.each)))
         };
         if settling.is_empty() && n == 0 {
-            drop(free);
+            free.give_back_unused();
             self.held().leased(Vec::new(), began);
             let _ = stop.run_until_cancelled(self.changed.notified()).await;
             return Ok(Asked::Nothing);

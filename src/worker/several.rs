@@ -168,9 +168,10 @@ impl<T: Payload> Worker<T> {
     ///
     /// # Errors
     /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),
-    /// the database refuses the login, or the lease time is out of bounds. Before it returns, the
-    /// worker waits for running handlers, as at a shutdown. If the database is unreachable, the
-    /// worker waits for it instead of failing.
+    /// the database refuses the login, the lease time is out of bounds, or the role lacks a right
+    /// for the worker's first statement. Before it returns, the worker waits for running handlers,
+    /// as at a shutdown. If the database is unreachable, the worker waits for it instead of
+    /// failing.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }

@@ -3,7 +3,7 @@
 /// Phrases of the library and the server, and this program's replacements.
 const WORDS: [(&str, &str); 21] = [
     ("create it with Db::create_queue or `", "create it with `"),
-    ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
+    (" or Db::migrate first", " first"),
     ("create one with Settings::priorities", "create one with `trunkline queue create NAME --priorities 3`"),
     (
         "create one with Settings::partitions, or leave the key out",

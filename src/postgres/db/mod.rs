@@ -139,8 +139,8 @@ impl Db {
     /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, until the end of the login; 0
     ///   means no limit.
     /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
-    /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`,
-    ///   `tcp_user_timeout`: the defaults of `tokio_postgres`.
+    /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`: the defaults
+    ///   of `tokio_postgres`. `tcp_user_timeout`: the system's default; milliseconds, as in libpq.
     /// - `answer_timeout`: none. The number of seconds after which a server that is silent while a
     ///   reply is due is given up.
     /// - `max_answer`: 2 GiB. The maximum size of a reply to one of your own statements, for

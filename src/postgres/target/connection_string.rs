@@ -59,7 +59,10 @@ impl ConnectionString {
 
     /// Returns a configuration of the settings whose names `of` accepts.
     pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
-        let said = self.0.iter().filter(|setting| of(&setting.name) && !setting.value.is_empty());
+        // Of a setting that is given twice, the last one counts, as in libpq.
+        let is_last = |at: usize| self.0[at + 1..].iter().all(|later| later.name != self.0[at].name);
+        let said = self.0.iter().enumerate().filter(|(at, setting)| of(&setting.name) && is_last(*at));
+        let said = said.map(|(_, setting)| setting).filter(|setting| !setting.value.is_empty());
         let words: String = said.map(Setting::words).collect::<Result<_>>()?;
         words.parse().map_err(|error| Error::invalid(format!("the connection string is not valid: {}", cause(&error))))
     }

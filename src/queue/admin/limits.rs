@@ -110,7 +110,7 @@ impl Db {
     /// A limit is out of bounds, or a burst has no rate; then no limit is changed. There is no such
     /// queue ([`Error::is_no_queue`]).
     pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
-        self.check_schema().await?;
+        self.check_schema("limit_queue").await?;
         let number = |number: Option<u32>| {
             let number = number.map(i32::try_from).transpose();
             number.map_err(|_| Error::invalid(format!("a limit can be at most {}", i32::MAX)))

@@ -177,8 +177,8 @@ impl Db {
 
     /// Returns an error, with advice, unless the schema has this library's version or a newer one
     /// that supports it.
-    pub(crate) async fn check_schema(&self) -> Result<()> {
-        let found = self.found(&*self.session(Class::Main).await?).await?;
+    pub(crate) async fn check_schema(&self, verb: &'static str) -> Result<()> {
+        let found = self.found(&*self.session(Class::Main).await?).await.map_err(|error| error.during(verb))?;
         if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
     }
 

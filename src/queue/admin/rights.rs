@@ -54,7 +54,7 @@ impl Db {
     async fn exist(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
         match queue {
             Some(queue) => drop(self.describe_queue(queue).await?),
-            None => self.check_schema().await?,
+            None => self.check_schema("grant").await?,
         }
         let sql = self.statement("no_role", include_str!("../../../sql/statements/no_role.sql"));
         match self.query_again(Class::Main, &sql, &[&roles]).await?.first() {

@@ -219,7 +219,7 @@ impl Db {
     /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other
     /// settings.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
-        self.check_schema().await?;
+        self.check_schema("create_queue").await?;
         let sql = self.statement("create_queue", include_str!("../../../sql/statements/create_queue.sql"));
         let attempts = bounded("max_attempts", settings.max_attempts)?;
         let batch = bounded("max_batch", settings.max_batch)?;
@@ -242,7 +242,7 @@ impl Db {
     /// A setting is out of bounds; then no setting is changed. There is no such queue
     /// ([`Error::is_no_queue`]).
     pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
-        self.check_schema().await?;
+        self.check_schema("alter_queue").await?;
         let sql = self.statement("alter_queue", include_str!("../../../sql/statements/alter_queue.sql"));
         let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
         let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
@@ -269,7 +269,6 @@ impl Db {
 
     /// Returns all queues, in the order of their names.
     pub async fn list_queues(&self) -> Result<Vec<Description>> {
-        self.check_schema().await?;
         self.describe(None).await?.iter().map(Description::of).collect()
     }
 
@@ -278,14 +277,21 @@ impl Db {
     /// # Errors
     /// [`Error::is_no_queue`] if the queue does not exist.
     pub async fn describe_queue(&self, name: &str) -> Result<Description> {
-        self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
         rows.first().map_or_else(|| Err(Error::new(Kind::NoQueue(name.to_owned()))), Description::of)
     }
 
+    /// Returns the rows of one queue or of all queues, after a check of the schema's version.
     pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
-        let sql = self.statement("describe", include_str!("../../../sql/statements/describe.sql"));
-        self.query_again(Class::Main, &sql, &[&name]).await
+        let described = async {
+            self.check_schema("describe").await?;
+            let sql = self.statement("describe", include_str!("../../../sql/statements/describe.sql"));
+            self.query_again(Class::Main, &sql, &[&name]).await
+        };
+        described.await.map_err(|error| match name {
+            Some(name) => error.about_queue(name),
+            None => error,
+        })
     }
 }
 

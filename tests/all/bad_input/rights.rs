@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tokio::time::timeout;
-use trunkline::{Db, Error, Settings, Wait};
+use trunkline::{Db, Error, Failure, Settings, Wait, Worker};
 
 use super::code;
 use crate::{
@@ -80,6 +80,9 @@ async fn missing_right_is_named_and_no_message_is_lost() {
     denied(poor.consumer(Wait::Adaptive).lease(1).await.expect_err("no right"), "queue_q");
     denied(poor.stats().await.expect_err("no right"), "queue_q");
     needs(poor.purge().await.expect_err("no right"), "queue_q", "purge", "--consumer");
+    let worker = Worker::new(poor.clone(), |_| async { Ok::<(), Failure>(()) });
+    let ended = timeout(SOON, worker.run(std::future::pending())).await.expect("it ends by itself");
+    needs(ended.expect_err("no right"), "queue_q", "consume", "--consumer");
     sql.batch_execute("grant insert, select on trunkline.queue_q to nobody_here").await.expect("granted");
     needs(poor.enqueue(2).await.expect_err("no right"), "sequence id_q", "USAGE", "--producer");
     assert_eq!(queue.take(5).await.expect("taken").len(), 1, "nothing is lost");

@@ -90,6 +90,9 @@ fn the_string_counts_then_the_service_then_the_variables() {
         ("postgres://you:yours@h/e", "you:yours@h:3/e"),
         ("postgres://h:4", "me:mine@h:4/d"),
         ("postgres://h,[::1]:4/e", "me:mine@h,::1:5432,4/e"),
+        ("postgres://localhost/e?host=/cloudsql/p", "me:mine@/cloudsql/p:3/e"),
+        ("postgres://h:4/e?port=5", "me:mine@h:5/e"),
+        ("host=a host=b", "me:mine@b:3/d"),
         ("service=s", "me:service@of_service:2/d"),
         ("postgres:///e?service=s&port=1", "me:service@of_service:1/e"),
         ("host=h service=s password=p", "me:p@h:2/d"),
@@ -125,6 +128,8 @@ fn every_variable_applies_and_empty_ones_count_as_unset() {
     assert_eq!(config.get_channel_binding(), ChannelBinding::Require);
     assert_eq!(config.get_hostaddrs().len(), 1);
     assert!(config.get_ports().is_empty());
+    let config = home.read("tcp_user_timeout=10000", &variables).expect("valid").config;
+    assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(10)), "milliseconds, as in libpq");
     let quiet = "options='' application_name='' target_session_attrs='' connect_timeout='' hostaddr=''";
     let config = home.read(quiet, &variables).expect("valid").config;
     assert_eq!((config.get_options(), config.get_application_name()), (None, Some("trunkline")));

@@ -1,0 +1,41 @@
+//! Tells errors that may pass by themselves from permanent ones.
+
+use std::io;
+
+use tokio_postgres::error::SqlState;
+
+use super::{Error, Kind, advice::is_other_type};
+
+impl Error {
+    /// Returns true if a connection failed for a reason that may be temporary. A wrong password or
+    /// a missing database is permanent.
+    pub(crate) fn may_pass(&self) -> bool {
+        use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
+        if let Kind::Unreachable(cause) = &*self.0 {
+            // A missing right, a wrong address or a wrong certificate is permanent.
+            return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
+        }
+        if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
+            return refusals.iter().any(|(_, error)| error.may_pass());
+        }
+        // A PgBouncer whose server is away has one code for all errors.
+        if matches!(&*self.0, Kind::Refused(error) if error.message.contains("server_login_retry")) {
+            return true;
+        }
+        // These classes are about resources, shutdowns and failures of the system.
+        self.sqlstate().is_none_or(|code| {
+            ["53", "57", "58"].iter().any(|class| code.code().starts_with(class)) && *code != SqlState::DATABASE_DROPPED
+        })
+    }
+
+    /// Returns true if no retry can succeed until the queue, the program or the credentials change.
+    pub(crate) fn is_final(&self) -> bool {
+        match &*self.0 {
+            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
+            Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
+            Kind::Server { error, .. } => is_other_type(error),
+            Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_final()),
+            _ => false,
+        }
+    }
+}
