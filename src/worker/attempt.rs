@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,7 +35,9 @@ pub(crate) struct Signals {
     lost: CancellationToken,
     ended: Mutex<Ended>,
     /// The end of the lease, if the handler has extended it.
-    extended: Mutex<Option<Instant>>,
+    extended: Mutex<Option<Extended>>,
+    /// True while the handler extends the lease. A renewal that is sent meanwhile could shorten it.
+    is_extending: AtomicBool,
     renewals: Arc<Renewals>,
 }
 
@@ -64,6 +69,43 @@ impl Drop for UnsentStatement<'_> {
     }
 }
 
+/// The end of a lease that the handler has extended, or perhaps shortened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extended {
+    until: Instant,
+    /// False if the server's answer is unknown.
+    is_certain: bool,
+}
+
+impl Extended {
+    /// Returns the earliest end of a lease that ended at `before`.
+    pub fn of(self, before: Instant) -> Instant {
+        if self.is_certain { self.until } else { self.until.min(before) }
+    }
+}
+
+/// An extension that is being sent. Dropping it records what is known of it.
+struct Extension<'a> {
+    told: &'a Signals,
+    extended: Option<Extended>,
+}
+
+impl<'a> Extension<'a> {
+    fn of(told: &'a Signals) -> Self {
+        told.is_extending.store(true, Ordering::Release);
+        Self { told, extended: None }
+    }
+}
+
+impl Drop for Extension<'_> {
+    fn drop(&mut self) {
+        if self.extended.is_some() {
+            *self.told.extended.lock().unwrap_or_else(PoisonError::into_inner) = self.extended;
+        }
+        self.told.is_extending.store(false, Ordering::Release);
+    }
+}
+
 /// The way in which a handler ended the lease of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
@@ -84,7 +126,7 @@ pub(crate) enum OwnEnd {
 impl Signals {
     pub(in crate::worker) fn new(renewals: Arc<Renewals>) -> Arc<Self> {
         let (lost, ended, extended) = (CancellationToken::new(), Mutex::default(), Mutex::default());
-        Arc::new(Self { lost, ended, extended, renewals })
+        Arc::new(Self { lost, ended, extended, is_extending: AtomicBool::new(false), renewals })
     }
 
     pub fn lose(&self) {
@@ -130,8 +172,13 @@ impl Signals {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
     }
 
-    pub fn extended(&self) -> Option<Instant> {
-        *self.extended.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn is_extending(&self) -> bool {
+        self.is_extending.load(Ordering::Acquire)
+    }
+
+    /// Removes and returns what is known of the handler's last extension.
+    pub fn take_extended(&self) -> Option<Extended> {
+        self.extended.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -184,10 +231,12 @@ impl<T: Payload> Attempt<T> {
     /// # Errors
     /// The errors of [`Queue::extend`].
     pub async fn extend(&self, by: Duration) -> Result<()> {
-        let began = Instant::now();
+        let mut extension = Extension::of(&self.told);
+        self.told.renewals.ended().await;
+        let until = Instant::now().checked_add(by);
+        extension.extended = until.map(|until| Extended { until, is_certain: false });
         self.queue.extend([self.lease], by).await?; // checks the bounds
-        let until = began + by;
-        *self.told.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        extension.extended = until.map(|until| Extended { until, is_certain: true });
         Ok(())
     }
 

@@ -123,9 +123,17 @@ impl<T: Payload> Station<T> {
         let span = span::handle(self.name(), &start.messages);
         let told = start.told;
         let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
+        let began = Instant::now();
         let work = self.handler.answers(start.messages, attempt, self.options.timeout);
         let answers = work.instrument(span.clone()).await;
-        let own_end = told.map_or(OwnEnd::None, |told| told.own_end());
+        let own_end = match told.map_or(OwnEnd::None, |told| told.own_end()) {
+            // A handler that took too long may have left its transaction open, for example in a
+            // thread. To settle the message would wait for that transaction.
+            OwnEnd::Assumed if self.options.timeout.is_some_and(|longest| began.elapsed() >= longest) => {
+                if answers.iter().all(Result::is_ok) { OwnEnd::Assumed } else { OwnEnd::Open }
+            }
+            own_end => own_end,
+        };
         let hooks = &self.options.hooks;
         if hooks.watch_attempts() {
             let leases: Vec<Lease> = self.held().leases(nr).map(|(lease, _)| lease).collect();
@@ -191,10 +199,27 @@ impl<T: Payload> Station<T> {
     fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Decision {
         let reason = failure.reason();
         if let Some(after) = self.options.retry.decide(charged, failure, random()) {
-            info!(queue = self.name(), id, attempt, outcome = "retried", ?after, reason, "handler failed");
+            info!(
+                queue = self.name(),
+                id,
+                attempt,
+                attempts = charged,
+                outcome = "retried",
+                ?after,
+                reason,
+                "handler failed"
+            );
             Decision::Retry(after, reason.to_owned())
         } else {
-            warn!(queue = self.name(), id, attempt, outcome = "dead", reason, "dead letter: the handler failed");
+            warn!(
+                queue = self.name(),
+                id,
+                attempt,
+                attempts = charged,
+                outcome = "dead",
+                reason,
+                "dead letter: the handler failed"
+            );
             Decision::Bury(reason.to_owned())
         }
     }

@@ -20,6 +20,8 @@ struct Share {
     used: usize,
     /// True if the queue has left and is no longer counted.
     has_left: bool,
+    /// True if the queue's last reservation got fewer tasks than the queue is entitled to.
+    was_refused: bool,
     changed: Arc<Notify>,
 }
 
@@ -40,7 +42,8 @@ impl Hands {
     /// Adds a queue and returns its number. `changed` is notified when more tasks may start.
     pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
         let mut queues = self.queues();
-        queues.push(Share { weight: weight.max(1), busy: false, used: 0, has_left: false, changed });
+        let weight = weight.max(1);
+        queues.push(Share { weight, busy: false, used: 0, has_left: false, was_refused: false, changed });
         queues.len() - 1
     }
 
@@ -68,8 +71,10 @@ impl Hands {
             .fold(0, usize::saturating_add);
         let used = queues[nr].used;
         let free = self.limit.max(there(&queues)).saturating_sub(others.saturating_add(used));
-        let granted = free.min(share(self.limit, &queues, nr).saturating_sub(used));
+        let entitled = share(self.limit, &queues, nr).saturating_sub(used);
+        let granted = free.min(entitled);
         queues[nr].used += granted;
+        queues[nr].was_refused = granted < entitled;
         granted
     }
 
@@ -104,6 +109,19 @@ pub(super) struct Reserved<'a> {
 impl Reserved<'_> {
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Gives back a reservation for which there was nothing to do. Notifies only queues that were
+    /// refused tasks meanwhile: otherwise two queues with nothing to do would wake each other
+    /// forever.
+    pub fn give_back_unused(mut self) {
+        let mut queues = self.hands.queues();
+        queues[self.nr].used -= std::mem::take(&mut self.count);
+        for (_, queue) in queues.iter_mut().enumerate().filter(|(other, _)| *other != self.nr) {
+            if std::mem::take(&mut queue.was_refused) {
+                queue.changed.notify_one();
+            }
+        }
     }
 
     /// Starts `hands` of the reserved tasks. Each one is released when it ends.
@@ -143,6 +161,8 @@ fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn hands(limit: usize, weights: &[u32]) -> Hands {
@@ -196,6 +216,24 @@ mod tests {
         assert_eq!((reserved.count(), hands.grant(0)), (54, 0));
         drop(reserved);
         assert_eq!(hands.grant(0), 54);
+    }
+
+    #[tokio::test]
+    async fn unused_reservation_wakes_only_who_was_refused() {
+        let (hands, changed) = (Hands::new(8), Arc::new(Notify::new()));
+        hands.join(1, Arc::default());
+        hands.join(1, changed.clone());
+        hands.found(0, true);
+        hands.reserve(0).give_back_unused();
+        let is_woken = || changed.notified().now_or_never().is_some();
+        is_woken(); // by the change of `busy`
+        hands.reserve(0).give_back_unused();
+        assert!(!is_woken());
+        let reserved = hands.reserve(0);
+        hands.found(1, true);
+        assert!(hands.grant(1) < 4, "the other has reserved all but one");
+        reserved.give_back_unused();
+        assert!(is_woken());
     }
 
     #[test]

@@ -14,6 +14,21 @@ use crate::worker::station::Station;
 /// The bounds of the heartbeat's interval, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
+/// Messages that are being given back. The runner does not end before this value is dropped.
+struct GivingBack<'a, T: Payload> {
+    station: &'a Station<T>,
+    count: usize,
+}
+
+impl<T: Payload> Drop for GivingBack<'_, T> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.station.held().given_back(self.count);
+            self.station.changed.notify_one();
+        }
+    }
+}
+
 impl<T: Payload> Station<T> {
     /// Runs the heartbeat in a separate task, so that a handler that blocks its thread does not
     /// delay the renewal of other leases.
@@ -21,22 +36,32 @@ impl<T: Payload> Station<T> {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut sending = JoinSet::new();
+        // Renewals do not wait for the other statements, which may wait for a lock.
+        let (mut renewing, mut others) = (JoinSet::new(), JoinSet::new());
         loop {
             beats.tick().await;
-            while sending.try_join_next().is_some() {}
-            let (now, may_send) = (Instant::now(), sending.is_empty());
-            let beat = self.held().beat(now, may_send);
-            let check = if may_send { self.held().check(now) } else { Vec::new() };
+            while renewing.try_join_next().is_some() {}
+            while others.try_join_next().is_some() {}
+            let now = Instant::now();
+            let beat = self.held().beat(now, renewing.is_empty(), others.is_empty());
+            let check = if others.is_empty() { self.held().check(now) } else { Vec::new() };
             if beat.changed {
                 self.changed.notify_one();
             }
-            if !beat.release.is_empty() || !beat.renew.is_empty() || !check.is_empty() {
+            if !beat.renew.is_empty() {
                 let station = self.clone();
-                sending.spawn(async move {
+                renewing.spawn(async move {
                     station.renew(&beat.renew, lease).await;
                     drop(beat.renewal);
-                    station.release(&beat.release).await;
+                });
+            }
+            if !beat.release.is_empty() || !check.is_empty() {
+                let station = self.clone();
+                others.spawn(async move {
+                    {
+                        let _underway = GivingBack { station: &station, count: beat.release.len() };
+                        station.release(&beat.release).await;
+                    }
                     station.check(&check).await;
                 });
             }

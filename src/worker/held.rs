@@ -82,6 +82,8 @@ pub(super) struct Held<T> {
     misses: u32,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
+    /// Leases that the server refuses to end, in such a queue, each with its end.
+    endless: Vec<(Lease, Instant)>,
 }
 
 impl<T> Held<T> {
@@ -105,6 +107,7 @@ impl<T> Held<T> {
             asked: now,
             misses: 0,
             order: per_key.map(|per_key| Order::new(per_key, lease)),
+            endless: Vec::new(),
         }
     }
 

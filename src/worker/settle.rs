@@ -111,7 +111,7 @@ impl<T: Payload> Station<T> {
         Ok((messages, lost.len()))
     }
 
-    async fn end(&self, Finished { lease, answer, .. }: &Finished<Failed>) -> Result<()> {
+    async fn end(&self, Finished { lease, answer, until }: &Finished<Failed>) -> Result<()> {
         let (outcome, end) = match &answer.answer {
             Decision::Retry(after, reason) => {
                 let after = after.saturating_sub(answer.at.elapsed());
@@ -137,11 +137,12 @@ impl<T: Payload> Station<T> {
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),
-            // In a queue with keys, the message must stay in the order of its key until its lease
-            // ends.
-            Err(error) if is_of_message(&error) && self.holder.is_none() => {
+            // In a queue with keys, the message stays in the order of its key until its lease ends.
+            Err(error) if is_of_message(&error) => {
                 self.refused(*lease, &error);
-                1
+                self.held().confirm_at_the_end(*lease, *until);
+                self.lose(1);
+                return Ok(());
             }
             Err(error) => return Err(error),
         };

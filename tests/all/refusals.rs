@@ -1,10 +1,10 @@
 //! A user's trigger may raise an error with any code. The error affects only its own message, both
 //! at the enqueue and at the end of a lease.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Draft, Error, Failure, Message, RetryPolicy, Settings, Unique, Worker};
 
@@ -95,6 +95,39 @@ async fn worker_ends_the_leases_beside_a_refused_one() {
         eventually("the next is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
         drop(runs);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_retry_of_a_key_does_not_hold_up_other_keys() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").partitions(2)).await;
+    let gates = Arc::new((Notify::new(), Notify::new()));
+    let of_handler = gates.clone();
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        let gates = of_handler.clone();
+        async move {
+            if message.payload != 13 {
+                return Ok(());
+            }
+            gates.0.notify_one();
+            gates.1.notified().await;
+            Err(Failure::retry("it fails"))
+        }
+    });
+    queue.enqueue(Draft::new(13).key("refused")).await.expect("enqueued");
+    let runs = Runs::start(worker);
+    timeout(SOON, gates.0.notified()).await.expect("it begins");
+    refuse(&sql, "UE001", "update").await;
+    gates.1.notify_one();
+    // If the worker paused after each refusal, these would take minutes.
+    let others = async {
+        for n in 100..200 {
+            let draft = Draft::new(n).key(format!("key {n}"));
+            let id = queue.enqueue(draft).await.expect("enqueued").id();
+            eventually("it is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
+        }
+    };
+    timeout(SOON, others).await.expect("no other key waits");
+    drop(runs);
 }
 
 #[tokio::test(flavor = "multi_thread")]

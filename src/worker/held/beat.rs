@@ -19,18 +19,61 @@ pub(in crate::worker) struct Beat {
 }
 
 impl<T> Held<T> {
-    /// Settles parts of rows that have waited for the rest. If `may_send`, it also gives back
-    /// messages that have waited too long, renews running messages, and notifies handlers whose
-    /// lease has ended.
-    pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
+    /// Settles parts of rows that have waited for the rest, gives up messages whose lease has
+    /// ended, and notifies their handlers. If `may_renew`, it also renews running messages; if
+    /// `may_release`, it also gives back messages that have waited too long. Pass their number to
+    /// [`Held::given_back`] after that.
+    pub fn beat(&mut self, now: Instant, may_renew: bool, may_release: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
-        let beat = if may_send { self.due(now) } else { Beat::default() };
+        let mut release = self.lapse(now);
+        if may_release {
+            release.extend(self.too_early(now));
+        } else {
+            self.give_back_again(&std::mem::take(&mut release));
+        }
+        self.underway += release.len();
+        // The renewal begins before the check for handlers that end a lease themselves: a handler
+        // that does so later waits for this renewal.
+        let renewal = may_renew.then(|| self.renewals.begin());
+        let renew = if may_renew { self.renewable(now) } else { Vec::new() };
         let begins = self.alone_is_next() && self.may_begin(now);
-        Beat { changed: has_company || begins || self.is_settling(), ..beat }
+        let changed = self.confirm_ended(now) || has_company || begins || self.is_settling();
+        Beat { release, renewal: renewal.filter(|_| !renew.is_empty()), renew, changed }
     }
 
-    fn due(&mut self, now: Instant) -> Beat {
+    /// Records that the server has been asked to end the leases of this number of messages.
+    pub fn given_back(&mut self, count: usize) {
+        self.underway -= count;
+    }
+
+    /// Gives up messages whose leases have ended, even if the server does not answer, and notifies
+    /// their handlers. Returns the leases of messages that have not started.
+    fn lapse(&mut self, now: Instant) -> Vec<Lease> {
+        let mut given_up = Vec::new();
+        while self.waiting.front().is_some_and(|waiting| waiting.until < now) {
+            let late = self.waiting.pop_front();
+            given_up.extend(late.map(|late| self.give_up(late)));
+        }
+        if let Some(order) = &mut self.order {
+            order.late(now).into_iter().for_each(|group| self.groups.close(group));
+        }
+        for hand in &mut self.hands {
+            let told = hand.told.as_ref();
+            let (settled, extended) = told.map_or((false, None), |told| (told.is_settled(), told.take_extended()));
+            for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
+                running.until = extended.map_or(running.until, |extended| extended.of(running.until));
+                if running.until + MARGIN < now {
+                    running.lost = true;
+                    told.inspect(|told| told.lose());
+                }
+            }
+        }
+        given_up
+    }
+
+    /// Removes messages that would not start soon, and returns the leases to give back.
+    fn too_early(&mut self, now: Instant) -> Vec<Lease> {
         let hands = self.hands();
         let stalled = now.duration_since(self.started);
         if !self.waiting.is_empty() && stalled > 2 * self.ahead.horizon() {
@@ -53,24 +96,19 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
-        // The renewal begins before the check for handlers that end a lease themselves: a handler
-        // that does so later waits for this renewal.
-        let renewal = self.renewals.begin();
-        let mut renew = self.keeps(now + self.lease * 2 / 3);
-        for hand in &mut self.hands {
-            let (settled, extended) =
-                hand.told.as_ref().map_or((false, None), |told| (told.is_settled(), told.extended()));
-            for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
-                running.until = extended.map_or(running.until, |extended| extended.max(running.until));
-                if running.until + MARGIN < now {
-                    running.lost = true;
-                    hand.told.iter().for_each(|told| told.lose());
-                } else if running.until < now + self.lease * 2 / 3 {
-                    renew.push(running.lease);
-                }
-            }
+        release
+    }
+
+    /// Returns the leases to renew: those of running messages, and of waiting ones that are kept.
+    fn renewable(&self, now: Instant) -> Vec<Lease> {
+        let soon = now + self.lease * 2 / 3;
+        let mut renew = self.keeps(soon);
+        for hand in &self.hands {
+            let is_not_ours = hand.told.as_ref().is_some_and(|told| told.is_settled() || told.is_extending());
+            let running = hand.running.iter().filter(|running| !running.lost && !is_not_ours);
+            renew.extend(running.filter(|running| running.until < soon).map(|running| running.lease));
         }
-        Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
+        renew
     }
 
     /// Records that leases were renewed; `now` is the time when the reply arrived. Notifies the

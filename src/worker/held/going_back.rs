@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Held, order::Order};
+use super::{Held, MARGIN, order::Order};
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
@@ -34,6 +34,22 @@ impl<T> Held<T> {
         if let Some(order) = &mut self.order {
             leases.into_iter().for_each(|lease| order.confirm(lease));
         }
+    }
+
+    /// Records that the server refuses to end this lease, which ends by itself at this time.
+    pub fn confirm_at_the_end(&mut self, lease: Lease, until: Instant) {
+        if self.order.is_some() {
+            self.endless.push((lease, until));
+        }
+    }
+
+    /// Confirms the leases that have ended by themselves. Returns true if there are any.
+    pub(super) fn confirm_ended(&mut self, now: Instant) -> bool {
+        let ended: Vec<Lease> =
+            self.endless.extract_if(.., |(_, until)| *until + MARGIN < now).map(|(lease, _)| lease).collect();
+        let are_some = !ended.is_empty();
+        self.confirm(ended);
+        are_some
     }
 
     /// Keeps leases that could not be given back, for the next try.

@@ -30,7 +30,7 @@ impl<T> Held<T> {
     /// Returns true if a message with a rate was leased too long ago to start: more than a quarter
     /// of its lease time. The next worker of the partition relies on this bound.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
-        next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
+        next.until < if next.message.rate.is_some() { now + self.lease * 3 / 4 } else { now }
     }
 
     /// Gives a late message back instead of starting it.

@@ -46,11 +46,11 @@ fn has_no_duties(beat: Beat) -> bool {
 fn running_message_is_renewed_after_a_third_of_its_lease() {
     let now = Instant::now();
     let mut held = held(2, 2, now);
-    assert!(has_no_duties(held.beat(now + SECOND * 9, true)));
-    let beat = held.beat(now + SECOND * 11, true);
+    assert!(has_no_duties(held.beat(now + SECOND * 9, true, true)));
+    let beat = held.beat(now + SECOND * 11, true, true);
     assert_eq!(ids(&beat.renew), [1024, 1025]);
     held.renewed(&beat.renew, &[1025], now + SECOND * 11);
-    let beat = held.beat(now + SECOND * 22, true);
+    let beat = held.beat(now + SECOND * 22, true, true);
     assert_eq!(ids(&beat.renew), [1024], "the other is lost");
     assert_eq!(held.finish(1, [Decision::Done], now + SECOND * 23), 1, "its answer comes too late");
     assert_eq!(held.finish(0, [Decision::Done], now + SECOND * 23), 0);
@@ -63,11 +63,37 @@ fn lease_not_renewed_in_time_is_lost() {
     let mut held = held(1, 0, now);
     let nr = held.hand();
     let told = held.next(nr, 1, true, now).and_then(|start| start.told).expect("it is told");
-    held.beat(now + LEASE, true);
+    held.beat(now + LEASE, true, true);
     assert!(!told.is_lost());
-    held.beat(now + LEASE + SECOND * 2, true);
+    held.beat(now + LEASE + SECOND * 2, true, true);
     assert!(told.is_lost());
     assert_eq!(held.finish(nr, [Decision::Done], now + LEASE * 2), 1);
+    assert!(held.is_empty());
+}
+
+#[test]
+fn silent_server_stops_neither_the_loss_of_leases_nor_the_start_of_others() {
+    let now = Instant::now();
+    let mut held = held(3, 1, now);
+    let nr = held.hand();
+    let told = held.next(nr, 1, true, now).and_then(|start| start.told).expect("it is told");
+    // A renewal was sent, and the server does not answer.
+    let renew = held.beat(now + SECOND * 11, true, true).renew;
+    assert_eq!(renew.len(), 2);
+    let after = now + LEASE + SECOND * 2;
+    assert!(held.next(nr, 1, true, after).is_none(), "a message whose lease has ended does not start");
+    held.beat(after, false, false);
+    assert!(told.is_lost());
+}
+
+#[test]
+fn runner_ends_only_after_the_messages_were_given_back() {
+    let now = Instant::now();
+    let mut held = held(8, 0, now);
+    let release = held.beat(now + LEASE, true, true).release;
+    assert_eq!(release.len(), 8);
+    assert!(!held.is_empty(), "they are being given back");
+    held.given_back(release.len());
     assert!(held.is_empty());
 }
 
@@ -114,9 +140,9 @@ fn lost_lease_is_noticed_within_three_heartbeats() {
 fn messages_that_cannot_start_soon_are_given_back() {
     let now = Instant::now();
     let mut held = held(10, 2, now);
-    assert_eq!(held.beat(now + SECOND / 10, true).release, [], "it may start yet");
-    assert_eq!(held.beat(now + SECOND, false).release, [], "something is being sent");
-    assert_eq!(held.beat(now + SECOND, true).release.len(), 8);
+    assert_eq!(held.beat(now + SECOND / 10, true, true).release, [], "it may start yet");
+    assert_eq!(held.beat(now + SECOND, false, false).release, [], "something is being sent");
+    assert_eq!(held.beat(now + SECOND, true, true).release.len(), 8);
     assert_eq!(held.room(2, 1), 2, "and nothing is leased ahead from now on");
 }
 
@@ -125,7 +151,7 @@ fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
     held.leased(vec![message(1024, false)], now + SECOND * 60);
-    assert!(has_no_duties(held.beat(now + SECOND * 60, true)));
+    assert!(has_no_duties(held.beat(now + SECOND * 60, true, true)));
 }
 
 #[test]
@@ -144,8 +170,8 @@ fn isolated_message_stops_leasing_until_it_has_lived_a_while() {
     let nr = held.hand();
     held.next(nr, 1, false, now + SECOND).expect("it waits");
     held.settle();
-    assert!(!held.beat(now + SECOND * 2, true).changed);
-    assert!(held.beat(now + SECOND * 3, true).changed);
+    assert!(!held.beat(now + SECOND * 2, true, true).changed);
+    assert!(held.beat(now + SECOND * 3, true, true).changed);
     assert!(held.room(9, 1) >= 9, "it lives");
 }
 
@@ -184,13 +210,13 @@ fn isolated_message_and_others_wait_a_second_for_each_other() {
     held.leased(vec![message(9000, true)], now);
     held.leased(vec![message(9100, false)], now);
     let (one, two) = (held.hand(), held.hand());
-    assert!(!held.beat(now + SECOND, false).changed);
+    assert!(!held.beat(now + SECOND, false, false).changed);
     assert!(held.next(one, 1, false, now + SECOND).is_none(), "the other runs");
     let later = now + SECOND * 5 / 4;
-    assert!(held.beat(later, false).changed, "the other has lived for long enough");
+    assert!(held.beat(later, false, false).changed, "the other has lived for long enough");
     assert_eq!(held.next(one, 1, false, later).map(|begun| begun.messages[0].id), Some(9000));
     assert!(held.next(two, 1, false, later + SECOND).is_none(), "it runs alone");
-    assert!(held.beat(later + SECOND * 5 / 4, false).changed, "it has lived for long enough");
+    assert!(held.beat(later + SECOND * 5 / 4, false, false).changed, "it has lived for long enough");
     assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
 }
 
@@ -200,18 +226,18 @@ fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
     let mut held = held(10, 2, now);
     held.leased(vec![message(9000, true)], now);
-    let beat = held.beat(now + SECOND, true);
+    let beat = held.beat(now + SECOND, true, true);
     assert_eq!(ids(&beat.release), (1026..1034).rev().collect::<Vec<_>>());
     assert_eq!(held.room(9, 1), 0, "it waits");
-    let beat = held.beat(now + SECOND * 20, true);
+    let beat = held.beat(now + SECOND * 20, true, true);
     assert_eq!(
         (ids(&beat.renew), ids(&beat.release)),
         (vec![9000, 1024, 1025], vec![]),
         "nor because its lease nears its end"
     );
     held.renewed(&beat.renew, &[1024, 1025], now + SECOND * 20);
-    assert_eq!(ids(&held.beat(now + SECOND * 45, true).renew), [9000]);
-    assert_eq!(ids(&held.beat(now + SECOND * 60, true).release), [9000], "it is over");
+    assert_eq!(ids(&held.beat(now + SECOND * 45, true, true).renew), [9000]);
+    assert_eq!(ids(&held.beat(now + SECOND * 60, true, true).release), [9000], "it is over");
     assert!(held.room(9, 1) > 0);
 }
 
@@ -228,7 +254,7 @@ fn isolated_message_behind_others_of_its_key_delays_no_other() {
         held.leased(vec![of_key(9000, true)], now);
         assert_eq!((held.room(9, 1), held.ready(now)), (9, 0), "it waits behind the first of its key");
         match how {
-            "late" => assert_eq!(ids(&held.beat(now + LEASE, true).release), [9000]),
+            "late" => assert_eq!(ids(&held.beat(now + LEASE, true, true).release), [9000]),
             "failed" => {
                 held.finish(nr, [Decision::Retry(SECOND, "by chance".into())], now);
                 assert_eq!(ids(&held.give_back()), [9000]);
