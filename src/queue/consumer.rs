@@ -2,10 +2,10 @@
 //! guarantees.
 
 pub(crate) mod hearing;
+pub(crate) mod offer;
 mod step;
 mod stream;
 mod work;
-pub(crate) mod offer;
 mod direct;
 
 use std::time::Duration;

@@ -19,7 +19,7 @@ use crate::{
     postgres::transaction::Transaction,
     queue::{
         batch::dequeues::DequeueMode,
-        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one},
+        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one, offer::Offer},
         message::{Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         wait::{Pace, Wait},
     },
@@ -34,6 +34,8 @@ use crate::{
 /// The maximum time for which a call waits for unresponsive shards. Messages that they return later
 /// are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
+/// The maximum of a seat's patience.
+const LONGEST_SILENCE: Duration = Duration::from_secs(64);
 /// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The length of one step of a wait without a limit.
@@ -61,6 +63,9 @@ pub struct Consumer<T> {
 pub(super) struct Seat<T> {
     pub shard: Arc<Shard>,
     pub consumer: ShardConsumer<T>,
+    /// The time for which a call without messages waits for the shard's dequeue. It doubles each
+    /// time that the shard needs longer, because the shard may only be slow.
+    patience: Duration,
 }
 
 impl<T> fmt::Debug for Consumer<T> {
@@ -144,7 +149,7 @@ impl<T: Payload> Consumer<T> {
         loop {
             let Some(at) = self.until_due(None).await? else { continue };
             self.next = at + 1;
-            let Seat { shard, consumer } = &mut self.seats[at];
+            let Seat { shard, consumer, .. } = &mut self.seats[at];
             let (id, mut began) = (shard.id, false);
             let once = consumer
                 .work_once(n, &mut |transaction, messages| {
@@ -205,7 +210,7 @@ impl<T: Payload> Consumer<T> {
         for member in members.iter() {
             if !self.seats.iter().any(|seat| Arc::ptr_eq(&seat.shard, &member.shard)) {
                 let consumer = member.queue.consumer(self.wait).retry_after(self.retry_after);
-                self.seats.push(Seat { shard: member.shard.clone(), consumer });
+                self.seats.push(Seat { shard: member.shard.clone(), consumer, patience: SILENCE });
             }
         }
     }
@@ -223,14 +228,24 @@ impl<T: Payload> Consumer<T> {
     async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
-        let (mut found, mut failed) = (Vec::new(), Vec::new());
-        while found.len() < n && !order.is_empty() {
-            let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(n - found.len(), order.len())).collect();
+        // Opened after the last await: if the call is dropped before that, the messages go back.
+        let (mut offers, mut failed) = (Vec::new(), Vec::new());
+        let count = |offers: &[Sharded<Offer<T>>]| offers.iter().map(|offer| offer.of.len()).sum::<usize>();
+        while count(&offers) < n && !order.is_empty() {
+            let rest = n - count(&offers);
+            let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
             let not_asked = order.split_off(asked.len());
             // The next round asks shards that may have more messages, and shards that were not
             // asked because `n` is less than the number of shards.
-            order = self.ask(&asked, how, &mut found, &mut failed).await;
+            order = self.ask(&asked, how, &mut offers, &mut failed).await;
             order.extend(not_asked);
+        }
+        let mut found = Vec::with_capacity(count(&offers));
+        for Sharded { shard, of } in offers {
+            match of.accept(Ok) {
+                Ok(messages) => found.extend(messages.into_iter().map(|of| Sharded { shard, of })),
+                Err(error) => failed.push((shard.to_string(), error)),
+            }
         }
         if found.is_empty() && !failed.is_empty() {
             return Err(Error::of_shards(failed));
@@ -247,32 +262,48 @@ impl<T: Payload> Consumer<T> {
         &mut self,
         asked: &[(usize, usize)],
         how: DequeueMode,
-        found: &mut Vec<Sharded<Message<T>>>,
+        found: &mut Vec<Sharded<Offer<T>>>,
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {
-        let mut silent: Vec<Arc<Shard>> = asked.iter().map(|(at, _)| self.seats[*at].shard.clone()).collect();
-        let share = |at: usize| Some(asked.iter().find(|(asked, _)| *asked == at)?.1);
-        let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, share(at)?, seat)));
+        let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
+        let part = |at: usize| Some(asked.iter().find(|(asked, _)| *asked == at)?.1);
+        let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, part(at)?, seat)));
         let mut answers: FuturesUnordered<_> = seats
-            .map(|(at, n, Seat { shard, consumer })| async move { (at, n, &*shard, consumer.due_now(n, how).await) })
+            .map(
+                |(at, n, Seat { shard, consumer, .. })| async move { (at, n, &*shard, consumer.due_now(n, how).await) },
+            )
             .collect();
-        let (mut full, deadline) = (Vec::new(), Instant::now() + SILENCE);
-        while let Ok(Some((at, n, shard, outcome))) = timeout_at(deadline, answers.next()).await {
-            silent.retain(|silent| silent.id != shard.id);
+        let (mut full, mut answered, begun) = (Vec::new(), Vec::new(), Instant::now());
+        loop {
+            let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| found.is_empty());
+            let deadline = begun + longest.unwrap_or(SILENCE);
+            let Ok(Some((at, n, shard, outcome))) = timeout_at(deadline, answers.next()).await else { break };
+            silent.retain(|(silent, _)| *silent != at);
+            answered.push(at);
             match outcome {
-                Ok(messages) => {
-                    if messages.len() == n {
+                Ok(None) => {}
+                Ok(Some(offer)) => {
+                    if offer.len() == n {
                         full.push(at);
                     }
-                    found.extend(messages.into_iter().map(|of| Sharded { shard: shard.id, of }));
+                    if !offer.is_empty() {
+                        found.push(Sharded { shard: shard.id, of: offer });
+                    }
                 }
                 Err(error) if error.is_closed() => shard.lost(&error),
                 Err(error) => failed.push((shard.id.to_string(), error)),
             }
         }
-        for shard in silent {
-            let told = io::Error::new(io::ErrorKind::TimedOut, format!("no answer to a dequeue in {SILENCE:?}"));
-            shard.lost(&Error::new(Kind::Unreachable(told)));
+        drop(answers);
+        for at in answered {
+            self.seats[at].patience = SILENCE;
+        }
+        for (at, _) in silent {
+            let seat = &mut self.seats[at];
+            let waited = begun.elapsed();
+            let told = io::Error::new(io::ErrorKind::TimedOut, format!("no answer to a dequeue in {waited:.1?}"));
+            seat.shard.lost(&Error::new(Kind::Unreachable(told)));
+            seat.patience = (2 * seat.patience).min(LONGEST_SILENCE);
         }
         full
     }

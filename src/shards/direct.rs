@@ -103,7 +103,7 @@ impl<T: Payload> Consumer<T> {
     /// Leaves the wait lists of the other shards, so that their messages go to other consumers.
     async fn withdraw(&mut self, but: usize) {
         let others = self.seats.iter_mut().enumerate().filter(|(at, seat)| *at != but && !seat.shard.is_unreachable());
-        let withdrawals = others.map(|(_, Seat { shard, consumer })| async move {
+        let withdrawals = others.map(|(_, Seat { shard, consumer, .. })| async move {
             match timeout(SILENCE, consumer.withdraw()).await {
                 Ok(Err(error)) if error.is_closed() => shard.lost(&error),
                 // The next call reports any other error.

@@ -83,9 +83,10 @@ impl Servers {
     /// Removes a shard with its server, unless it is the last one. Returns true if it was removed.
     pub fn remove(&self, id: Id) -> bool {
         let left = self.reached.send_if_modified(|reached| {
-            let stay: Vec<Arc<Shard>> = reached.iter().filter(|shard| shard.id != id).cloned().collect();
-            let leaves = !stay.is_empty() && stay.len() < reached.len();
+            let (stay, gone): (Vec<Arc<Shard>>, Vec<_>) = reached.iter().cloned().partition(|shard| shard.id != id);
+            let leaves = !stay.is_empty() && !gone.is_empty();
             if leaves {
+                gone.iter().map(Arc::as_ref).for_each(Shard::no_longer_counts);
                 *reached = stay.into();
             }
             leaves

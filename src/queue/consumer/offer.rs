@@ -113,7 +113,8 @@ impl<T: Payload> Queue<T> {
         self.offer(request.n(), DequeueMode::Lease(request.lease())).await
     }
 
-    async fn offer(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
+    /// Dequeues messages that go back if the offer is dropped.
+    pub(crate) async fn offer(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
         self.shared.put_back_unclaimed();
         let mut offer = Offer { queue: self.clone(), pages: Vec::new(), letter: None, count: 0 };
         while offer.count < n {

@@ -6,6 +6,7 @@ use tracing::warn;
 use super::{
     Consumer,
     hearing::{from_others, heard, hears, sleep},
+    offer::Offer,
 };
 use crate::{
     error::{Error, Result},
@@ -63,20 +64,20 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Dequeues messages that are due now, without waiting. Sends no statement if the last dequeue
-    /// left nothing and no notification has arrived since.
-    pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
+    /// Dequeues messages that are due now, without waiting. Returns `None`, and sends no statement,
+    /// if the last dequeue left nothing and no notification has arrived since.
+    pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Option<Offer<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
         if rings.is_some() && drained == rings && hears(self.subscription.as_ref()) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let found = self.queue.dequeue(n, how).await?;
+        let found = self.queue.offer(n, how).await?;
         self.dequeued(rings, None, found.len() < n);
         if !found.is_empty() {
             self.found();
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// Waits until a probe of the queue finds a due message.

@@ -85,6 +85,25 @@ async fn wait_with_a_limit_ends_and_leaves_nothing_leased() {
     assert_eq!(got, ids.len());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_take_gives_back_what_one_shard_has_returned() {
+    let three = three(numbers()).await;
+    for (n, part) in (0..).zip(three.queue.queues()) {
+        part.enqueue_many(&[2 * n, 2 * n + 1]).await.expect("enqueued");
+    }
+    let locker = connect(&three.urls[1]).await;
+    locker.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    let mut consumer = three.queue.consumer(Wait::poll());
+    let dropped = timeout(Duration::from_millis(300), consumer.take(6)).await;
+    assert!(dropped.is_err(), "a shard does not answer");
+    locker.batch_execute("commit").await.expect("unlocked");
+    let mut got = BTreeSet::new();
+    while got.len() < 6 {
+        let taken = timeout(SOON, consumer.take(6)).await.expect("nothing is lost").expect("taken");
+        got.extend(taken.iter().map(|message| message.of.payload));
+    }
+}
+
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
 
 #[tokio::test(flavor = "multi_thread")]
