@@ -2,9 +2,16 @@
 
 mod batch;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 pub(crate) use self::batch::{Batch, Insertion, Receipt};
 use super::batcher::{Batcher, Permit, Running, Waiting};
@@ -61,6 +68,26 @@ pub(crate) struct Coalescer {
     batcher: Arc<Batcher<OpenRows>>,
     /// Notified when messages leave the coalescer.
     room: Arc<Notify>,
+    /// The number of callers that wait for room.
+    waiting: AtomicUsize,
+    /// Lets one of them try at a time, in the order in which they came.
+    turn: Mutex<()>,
+}
+
+/// Counts a caller that waits for room, until it is dropped.
+struct WaitingCaller<'a>(&'a AtomicUsize);
+
+impl<'a> WaitingCaller<'a> {
+    fn of(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for WaitingCaller<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 pub(crate) type InsertPermit = Permit<OpenRows>;
@@ -79,12 +106,20 @@ impl Coalescer {
         let room = Arc::new(Notify::new());
         let waiting =
             OpenRows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
-        Self { batcher: Batcher::new(waiting), room }
+        Self { batcher: Batcher::new(waiting), room, waiting: AtomicUsize::new(0), turn: Mutex::new(()) }
     }
 
     /// Adds one message to the row that is being collected. Waits while the waiting messages take
-    /// too much memory.
+    /// too much memory. Callers that wait are served in order, so that small messages do not take
+    /// the room that a large one waits for.
     pub async fn join(&self, new: New<'_>) -> Joined {
+        if self.waiting.load(Ordering::Relaxed) == 0
+            && let Some(joined) = self.try_join(new)
+        {
+            return joined;
+        }
+        let _counted = WaitingCaller::of(&self.waiting);
+        let _turn = self.turn.lock().await;
         loop {
             let room = self.room.notified();
             if let Some(joined) = self.try_join(new) {

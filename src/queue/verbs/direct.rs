@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::BytesMut;
-use tokio::{runtime::Handle, sync::mpsc, time::timeout};
+use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle, time::timeout};
 use tracing::{debug, warn};
 
 use crate::{
@@ -85,13 +85,16 @@ pub(crate) struct Mailbox {
     /// The lock of the session that listened when the consumer entered the list. `Some` while that
     /// session may receive a message for this consumer.
     entered: Option<i64>,
+    /// The statement that removes the consumer from the list, in a task of its own: if its call is
+    /// dropped, the next call needs the answer.
+    leaving: Option<JoinHandle<Result<bool>>>,
 }
 
 impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
-        Self { shared: shared.clone(), name, subscription, letters, entered: None }
+        Self { shared: shared.clone(), name, subscription, letters, entered: None, leaving: None }
     }
 
     /// Adds the consumer to the list, if notifications reach this process.
@@ -130,18 +133,30 @@ impl Mailbox {
         if self.entered.is_none() {
             return Ok(());
         }
-        let sql = self.shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
-        let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
-        if was_listed {
+        if self.remove().await? {
             self.entered = None;
         }
         Ok(())
     }
 
+    /// Removes the consumer from the list. Returns false if it was not there any more, because a
+    /// message has been sent to it.
+    async fn remove(&mut self) -> Result<bool> {
+        let leaving = self.leaving.get_or_insert_with(|| {
+            let (shared, name) = (self.shared.clone(), self.name.clone());
+            tokio::spawn(async move {
+                let sql = shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
+                Ok(!shared.query_again(&sql, &[&name]).await?.is_empty())
+            })
+        });
+        let outcome = leaving.await;
+        self.leaving = None;
+        outcome.unwrap_or_else(|_| Err(Error::ended("wait_no_more", true)))
+    }
+
     async fn leave_list(&mut self) -> Result<Option<String>> {
-        let sql = self.shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
         let entered = self.entered;
-        let was_listed = !self.shared.query_again(&sql, &[&self.name]).await?.is_empty();
+        let was_listed = self.remove().await?;
         let letter = match was_listed {
             true => self.letters.try_recv().ok(),
             false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),

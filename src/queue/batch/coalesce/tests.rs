@@ -1,5 +1,9 @@
 //! Tests how enqueues share rows and inserts.
 
+use std::pin::pin;
+
+use futures_util::FutureExt;
+
 use super::*;
 
 const NEW: New<'static> = New { due: 0.0, lane: 0, key: None, element: &[], metadata: &[], claim: None, columns: None };
@@ -105,6 +109,20 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_none());
     permit.next();
     assert!(join(&coalescer, 0.0, 1).is_some());
+}
+
+#[test]
+fn small_messages_do_not_overtake_a_large_one() {
+    let coalescer = Coalescer::new(1024, 1, 8);
+    let mut permit = permit(&coalescer, WAITING_BYTES - 1000);
+    let element = vec![0; 5000];
+    let mut large = pin!(coalescer.join(New { element: &element, ..NEW }));
+    assert!((&mut large).now_or_never().is_none(), "it has no room");
+    let mut small = pin!(coalescer.join(New { element: &[0; 9], ..NEW }));
+    assert!((&mut small).now_or_never().is_none(), "it has room, and waits its turn");
+    permit.next();
+    assert!((&mut large).now_or_never().is_some());
+    assert!((&mut small).now_or_never().is_some());
 }
 
 /// Missing metadata is stored as null, which is not counted. The bytes of other metadata are.
