@@ -4599,6 +4599,8 @@ function prune_keys(queue text) returns bigint language plpgsql volatile set sea
 
 function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function raise_in_use(queue text, period text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content;
 
 function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;

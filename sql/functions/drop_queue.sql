@@ -31,8 +31,7 @@ begin
             exit;
         exception when lock_not_available or deadlock_detected then
             if try = 20 then
-                raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-                    hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+                perform trunkline.raise_in_use(queue, 'ten seconds');
             end if;
         end;
     end loop;

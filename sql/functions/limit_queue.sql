@@ -67,8 +67,7 @@ begin
         end if;
     exception when lock_not_available then
         -- A session that waits for this lock makes all later ones wait.
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
+        perform trunkline.raise_in_use(queue, 'three seconds');
     end;
     perform trunkline.install_queue(queue);
     perform trunkline.describe_functions(queue);

@@ -5,6 +5,5 @@ create or replace function trunkline.lock_partitions(queue text) returns void
 begin
     execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', 'lane_' || queue, 'queue_' || queue, 'line_' || queue);
 exception when lock_not_available then
-    raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-        hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+    perform trunkline.raise_in_use(queue, 'ten seconds');
 end $$;

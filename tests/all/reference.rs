@@ -118,6 +118,7 @@ const INTERNAL: &[&str] = &[
     "schedules_due_in",
     "set_paused",
     "lock_partitions",
+    "raise_in_use",
     "set_vacuum",
     "tick",
     "build_dispatch",

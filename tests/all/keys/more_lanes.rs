@@ -184,6 +184,8 @@ async fn change_behind_a_long_transaction_ends_with_advice() {
     sql.batch_execute("begin; select from trunkline.queue_q").await.expect("the table is in use");
     let error = db.alter_queue("q", &Changes::new().partitions(4)).await.expect_err("it cannot be locked");
     assert!(error.to_string().contains("queue 'q' is in use") && error.to_string().contains("ten seconds"), "{error}");
+    let pid: i32 = sql.query_one("select pg_backend_pid()", &[]).await.expect("the session's id").get(0);
+    assert!(error.to_string().contains(&format!("Sessions that use it now: {pid}.")), "{error}");
     queue.enqueue(Draft::new(1).key("a")).await.expect("others go on");
     sql.batch_execute("rollback").await.expect("free");
     raise(&db, 4).await;

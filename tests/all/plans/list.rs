@@ -322,6 +322,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "resume_queue",
             "set_paused",
             "lock_partitions",
+            "raise_in_use",
             "set_vacuum",
             "sort_lanes",
         ],
