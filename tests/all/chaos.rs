@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::{Cluster, Stop};
 
-use crate::fixture::{Ids, connect, database, eventually, run_out};
+use crate::fixture::{Ids, connect, database, grows_to, run_out};
 
 /// The facts that all tasks share. Each payload is unique within the run.
 #[derive(Default)]
@@ -153,7 +153,7 @@ async fn survive(url: &str, rounds: usize, seed: u64, chaos: Chaos<'_>) {
     let mut handles: Vec<AbortHandle> = (0..12).map(|nr| load.start(&mut tasks, nr)).collect();
     for _ in 0..rounds {
         let until = load.done.load(Ordering::Relaxed) + 1 + dice.below(600);
-        eventually("the load goes on", || async { load.done.load(Ordering::Relaxed) >= until }).await;
+        grows_to("the load goes on", until, || load.done.load(Ordering::Relaxed)).await;
         match chaos {
             Chaos::Backends => terminate(&connect(url).await).await,
             Chaos::Tasks => {
@@ -173,7 +173,7 @@ async fn survive(url: &str, rounds: usize, seed: u64, chaos: Chaos<'_>) {
         }
     }
     let until = load.done.load(Ordering::Relaxed) + 200;
-    eventually("the load goes on", || async { load.done.load(Ordering::Relaxed) >= until }).await;
+    grows_to("the load goes on", until, || load.done.load(Ordering::Relaxed)).await;
     load.ends.store(true, Ordering::Relaxed);
     handles.iter().for_each(AbortHandle::abort);
     while let Some(ended) = tasks.join_next().await {
