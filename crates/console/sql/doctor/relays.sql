@@ -13,8 +13,8 @@ where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all
 select case when r.inward or r.lag > 0 or r.held > 0 then 'wrong' else 'advice' end, r.queue,
-       pg_catalog.format('relay %s fails: %s', pg_catalog.left(r.name, 200), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
-       r.failed_at,
+       pg_catalog.format('relay %s fails, the last time at %s: %s', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', r.failed_at), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
+       null, -- the row does not keep the time of the first failure
        'Messages wait until the broker accepts them or, for a relay from a broker, delivers them.',
        pg_catalog.format('select name, lag, held, refused, last_error, failed_at from trunkline.relay where queue = %L;', r.queue)
 from trunkline.relay r

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::timeout;
-use trunkline::{Db, Description, Result};
+use trunkline::{Db, Description, Error, Result};
 
 use self::checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
@@ -172,8 +172,14 @@ impl Doctor {
         }
         let no_index: Vec<String> =
             findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
-        let queues = db.list_queues().await?.into_iter().filter(|queue| self.wants_queue(&queue.name));
-        let queues: Vec<Description> = queues.collect();
+        let mut queues = match db.list_queues().await {
+            Err(error) if lacks_right(&error) => {
+                findings.push(unchecked(QUEUES, None, &reason(&error), &as_operator(db, None)));
+                Vec::new()
+            }
+            listed => listed?,
+        };
+        queues.retain(|queue| self.wants_queue(&queue.name));
         let pages: Vec<Vec<Description>> = queues.chunks(PAGE).map(<[_]>::to_vec).collect();
         let pages = pages.into_iter().map(|page| self.of_page(db, page, &no_index));
         let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(AT_A_TIME).try_collect().await?;
@@ -247,12 +253,8 @@ async fn answered(
     found: impl Future<Output = Result<Vec<Finding>>>,
 ) -> Result<Vec<Finding>> {
     match timeout(ANSWER, found).await {
-        Ok(Err(error)) if error.sqlstate().is_some_and(|state| state.code() == "42501") => {
-            let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
-            let schema = db.schema_name();
-            let mend =
-                format!("select {schema}.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema");
-            Ok(vec![unchecked(check, queue, &reason(&error), &mend)])
+        Ok(Err(error)) if lacks_right(&error) => {
+            Ok(vec![unchecked(check, queue, &reason(&error), &as_operator(db, queue))])
         }
         Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
         Ok(found) => found,
@@ -263,6 +265,18 @@ async fn answered(
     }
 }
 
+/// Returns the statement that grants the rights of an operator.
+fn as_operator(db: &Db, queue: Option<&str>) -> String {
+    let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
+    format!("select {}.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema", db.schema_name())
+}
+
+fn lacks_right(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|state| state.code() == "42501")
+}
+
+/// The name of the finding that the role may not list the queues, so that none was examined.
+const QUEUES: &str = "queues";
 /// The name of the check that sends a notification and waits for it. This check is not a single
 /// statement.
 const LISTENING: &str = "listening";

@@ -29,3 +29,19 @@ async fn what_a_role_may_not_look_at_is_said() {
     let hidden = found.iter().filter(|one| one.severity == Severity::Unchecked).map(|one| one.check);
     assert_eq!(hidden.collect::<Vec<_>>(), ["hidden_sessions", "schedules"], "{found:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn role_without_rights_gets_findings_that_name_the_right() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
+    ward.say("create role nobody_of login").await;
+    let url = ward.server.url("postgres").replace("user=trunkline", "user=nobody_of");
+    let db = Db::connect(&url).await.expect("connected");
+    let found = impatient(Doctor::new(), &db).await;
+    assert!(found.iter().all(|one| one.severity == Severity::Unchecked), "{found:#?}");
+    let queues = found.iter().find(|one| one.check == "queues").expect("the queues are not listed");
+    assert!(queues.mend.starts_with("select trunkline.grant_rights('ROLE', 'operator');"), "{queues:?}");
+    // Other checks are of the database alone, and need no right.
+    let skipped = Doctor::checks().filter(|check| *check != "settings").fold(Doctor::new(), Doctor::skip_check);
+    assert!(skipped.examine(&db).await.expect("examined").iter().any(|one| one.check == "queues"));
+}
