@@ -27,8 +27,10 @@ use crate::error::{Error, Result};
 const PIECE: usize = 4096;
 /// The usual capacity of a pipe.
 pub const PIPE: u64 = 64 << 10;
-/// The maximum wait at the end for a reader that reads nothing.
+/// The maximum wait for the reader after a signal.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The minimum time between two acknowledgements of what a slow reader has read.
+const BETWEEN: Duration = Duration::from_millis(100);
 
 /// Lines to write.
 #[derive(Default)]
@@ -140,7 +142,7 @@ impl Outlet {
 
     /// Stops writing, and gives the reader a moment to read what was written. Returns the number of
     /// bytes that count as delivered: the bytes that the reader has read. If the reader still
-    /// exists but has stopped reading, all written bytes count.
+    /// exists and needs longer, all written bytes count, because it can read them later.
     pub async fn end(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
         // Wakes the thread if it is waiting for a chunk. Nothing waits for a blocked write.
@@ -150,21 +152,27 @@ impl Outlet {
         self.drained().await
     }
 
-    /// Waits until the reader has read everything, has gone away, or has read nothing for a while.
-    pub async fn drained(&self) -> u64 {
-        let (mut seen, mut since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
+    /// Waits until the reader has read something, and returns true once it has read everything that
+    /// was written, or has gone away.
+    pub async fn some_read(&self) -> bool {
+        let (seen, since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
         loop {
-            let (written, closed, taken) = (self.progress.borrow().written, self.is_closed(), self.taken());
-            if closed || taken == written {
-                return taken;
-            }
-            if taken != seen {
-                (seen, since, pause) = (taken, Instant::now(), Duration::from_micros(200));
-            } else if since.elapsed() > PATIENCE {
-                return written;
+            let (written, taken) = (self.progress.borrow().written, self.taken());
+            let is_all = taken == written || self.is_closed();
+            if is_all || taken != seen && since.elapsed() >= BETWEEN {
+                return is_all;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits a moment for the reader. Returns the number of bytes that count as delivered.
+    async fn drained(&self) -> u64 {
+        let all = async { while !self.some_read().await {} };
+        match tokio::time::timeout(PATIENCE, all).await {
+            Ok(()) => self.taken(),
+            Err(_) => self.progress.borrow().written,
         }
     }
 }

@@ -44,6 +44,14 @@ pub fn note(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
 }
 
+/// Warns that a queue is paused, because the program then delivers nothing.
+pub fn if_paused(queue: &Description) {
+    if queue.is_paused {
+        let name = &queue.name;
+        note(format!("warning: {name} is paused and delivers nothing; `trunkline queue resume {name}` resumes it"));
+    }
+}
+
 /// Columns with headers. A header that begins with `>` marks a column of numbers.
 pub struct Table(Vec<String>, Vec<Vec<String>>);
 

@@ -1,6 +1,9 @@
 //! `trunkline stats`
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::json;
 use trunkline::{Db, Stats, postgres::Statement, shards};
@@ -41,10 +44,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let several = found.iter().any(|line| line.shard.is_some());
     let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
     let mut table = Table::new(headers.into_iter().chain(several.then_some("shard")));
-    for QueueCounts { queue, shard, stats } in found {
+    for QueueCounts { queue, is_paused, shard, stats } in found {
         let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
         let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
         let shard = several.then(|| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()));
+        let queue = if is_paused { format!("{queue} (paused)") } else { queue };
         table.row([queue].into_iter().chain(numbers.map(thousands)).chain([oldest]).chain(shard));
     }
     print::text(table.to_string())
@@ -53,6 +57,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 /// The counts of a queue, or of the queue's part on one shard.
 struct QueueCounts {
     queue: String,
+    is_paused: bool,
     shard: Option<shards::Id>,
     stats: Stats,
 }
@@ -62,64 +67,72 @@ struct QueueCounts {
 const PAGE: usize = 32;
 
 async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
-    let known: BTreeSet<String> = match names.len() {
-        1 => BTreeSet::new(), // a single queue is counted without a list
-        _ => db.list_queues().await?.into_iter().map(|queue| queue.name).collect(),
+    let known: BTreeMap<String, bool> = match names.len() {
+        1 => BTreeMap::new(), // a single queue is counted without a list
+        _ => db.list_queues().await?.into_iter().map(|queue| (queue.name, queue.is_paused)).collect(),
     };
     let is_all = names.is_empty();
     if is_all {
-        names.extend(known.iter().cloned());
+        names.extend(known.keys().cloned());
     }
     let mut found = Vec::with_capacity(names.len());
-    let mut lacking = None;
+    let mut uncounted = Uncounted::default();
     for page in names.chunks(PAGE) {
         // A queue that the role may not read makes the statement for its whole page fail. Counted
         // alone, the queue fails with its own error.
-        let counted = match page.iter().all(|name| known.contains(name)) {
-            true => of_page(page, db).await.ok(),
+        let counted = match page.iter().all(|name| known.contains_key(name)) {
+            true => of_page(page, &known, db).await.ok(),
             false => None,
         };
         match counted {
             Some(lines) => found.extend(lines),
             None => {
                 for name in page {
-                    let stats = async { db.queue::<Unread>(name).await?.stats().await }.await;
-                    match stats {
+                    let counted = async {
+                        let queue = db.queue::<Unread>(name).await?;
+                        Ok::<_, trunkline::Error>((queue.description().is_paused, queue.stats().await?))
+                    };
+                    match counted.await {
                         Err(error) if is_all && lacks_right(&error) => {
-                            print::note(format!("warning: cannot count {name}: {error}"));
-                            lacking = Some(error);
+                            uncounted.add(name, error);
                         }
-                        stats => found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats? }),
+                        counted => {
+                            let (is_paused, stats) = counted?;
+                            found.push(QueueCounts { queue: name.clone(), is_paused, shard: None, stats });
+                        }
                     }
                 }
             }
         }
     }
-    some_of(found, lacking)
+    uncounted.or(found)
 }
 
 /// A queue's name and its counts, in the order of the fields of [`Stats`].
 type Counted = (String, i64, i64, i64, i64, i64, i64, i64, i64, Option<f64>);
 
 /// Counts existing queues with one statement. Returns them in the order of `page`.
-async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<QueueCounts>> {
+async fn of_page(page: &[String], known: &BTreeMap<String, bool>, db: &Db) -> trunkline::Result<Vec<QueueCounts>> {
     let count = include_str!("../sql/stats.sql").replace("trunkline.", &format!("{}.", db.schema_name()));
     let counts = page.iter().map(|name| count.replace("{name}", name));
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
-    let mut lines: Vec<QueueCounts> = db.run_in_catalog(&counts, ()).await?.into_iter().map(line).collect();
+    let mut lines: Vec<QueueCounts> =
+        db.run_in_catalog(&counts, ()).await?.into_iter().map(|counted| line(counted, known)).collect();
     // Several processes of the server may count in parallel, so the order of the rows is undefined.
     let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
     Ok(page.iter().filter_map(next).collect())
 }
 
-fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, oldest_due): Counted) -> QueueCounts {
+fn line(counted: Counted, known: &BTreeMap<String, bool>) -> QueueCounts {
+    let (queue, due, delayed, leased, to_retry, dead, archived, rows, messages, oldest_due) = counted;
     let [due, delayed, leased, to_retry] = [due, delayed, leased, to_retry].map(i64::unsigned_abs);
     let [dead, archived, rows, messages] = [dead, archived, rows, messages].map(i64::unsigned_abs);
     let mut stats = Stats::default();
     (stats.due, stats.delayed, stats.leased, stats.to_retry) = (due, delayed, leased, to_retry);
     (stats.dead, stats.archived, stats.rows, stats.messages) = (dead, archived, rows, messages);
     stats.oldest_due = oldest_due.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    QueueCounts { queue, shard: None, stats }
+    let is_paused = known.get(&queue).is_some_and(|is_paused| *is_paused);
+    QueueCounts { queue, is_paused, shard: None, stats }
 }
 
 /// Returns the sum and then the parts of each queue. A shard that does not answer is reported on
@@ -140,46 +153,73 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
         names.extend(all);
     }
     let mut found = Vec::new();
-    let mut lacking = None;
+    let mut uncounted = Uncounted::default();
     for name in names {
-        let stats = shards.queue::<Unread>(&name).await?.stats().await;
+        let queue = shards.queue::<Unread>(&name).await?;
+        let (is_paused, stats) = (queue.description().is_paused, queue.stats().await);
         // A sum of nothing would look like an empty queue.
-        if let Some(error) = uncounted(&stats.parts) {
+        if let Some(error) = error_of_all(&stats.parts) {
             if !(is_all && lacks_right(error)) {
                 return Err(error.clone().into());
             }
-            print::note(format!("warning: cannot count {name}: {error}"));
-            lacking = Some(error.clone());
+            uncounted.add(&name, error.clone());
             continue;
         }
-        found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats.sum });
+        found.push(QueueCounts { queue: name.clone(), is_paused, shard: None, stats: stats.sum });
         for shards::Sharded { shard, of } in stats.parts {
             match of {
-                Ok(stats) => found.push(QueueCounts { queue: name.clone(), shard: Some(shard), stats }),
+                Ok(stats) => found.push(QueueCounts { queue: name.clone(), is_paused, shard: Some(shard), stats }),
                 Err(error) => print::note(format!("warning: cannot count shard {shard}: {error}")),
             }
         }
     }
-    some_of(found, lacking)
+    uncounted.or(found)
 }
 
-/// Returns the counts, or the error of a queue that the role may not count if there are no counts.
-fn some_of(found: Vec<QueueCounts>, lacking: Option<trunkline::Error>) -> Result<Vec<QueueCounts>> {
-    match lacking {
-        Some(error) if found.is_empty() => Err(error.into()),
-        _ => Ok(found),
+/// The queues that the role may not count, and the error of the last one.
+#[derive(Default)]
+struct Uncounted {
+    names: Vec<String>,
+    error: Option<trunkline::Error>,
+}
+
+impl Uncounted {
+    /// The number of queues that the warning names. All others are only counted.
+    const NAMED: usize = 3;
+
+    fn add(&mut self, name: &str, error: trunkline::Error) {
+        self.names.push(name.to_owned());
+        self.error = Some(error);
+    }
+
+    /// Warns about the queues and returns the other queues' counts. Without any counts, returns the
+    /// error.
+    fn or(self, found: Vec<QueueCounts>) -> Result<Vec<QueueCounts>> {
+        let Some(error) = self.error else { return Ok(found) };
+        if found.is_empty() {
+            return Err(error.into());
+        }
+        let named = self.names.iter().take(Self::NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let others = match self.names.len().saturating_sub(Self::NAMED) {
+            0 => String::new(),
+            1 => " and one other queue".to_owned(),
+            others => format!(" and {others} other queues"),
+        };
+        print::note(format!("warning: cannot count {named}{others}: {error}"));
+        Ok(found)
     }
 }
 
 /// Returns an error if no part was counted.
-fn uncounted(parts: &[shards::Sharded<trunkline::Result<Stats>>]) -> Option<&trunkline::Error> {
+fn error_of_all(parts: &[shards::Sharded<trunkline::Result<Stats>>]) -> Option<&trunkline::Error> {
     let errors = parts.iter().map(|part| part.of.as_ref().err());
     errors.collect::<Option<Vec<_>>>()?.into_iter().next()
 }
 
-fn object(QueueCounts { queue, shard, stats }: &QueueCounts) -> serde_json::Value {
+fn object(QueueCounts { queue, is_paused, shard, stats }: &QueueCounts) -> serde_json::Value {
     let mut line = json!({
         "queue": queue,
+        "paused": is_paused,
         "due": stats.due,
         "waiting": stats.waiting(),
         "delayed": stats.delayed,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::{Interval, interval};
+
 use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
 use crate::error::Result;
 
@@ -13,6 +15,9 @@ impl Delivery {
     pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
+        if outcome.is_ok() {
+            let _ = self.until_read(&mut held).await; // if the database fails, `settle` waits for it
+        }
         // Even after an error, delivered messages are acknowledged, and all other messages are
         // given back.
         let delivered = self.outlet.end().await;
@@ -49,8 +54,7 @@ impl Delivery {
             if !self.follow {
                 return Ok(false);
             }
-            let delivered = self.outlet.drained().await;
-            held.acknowledge(&self.queue, delivered).await?;
+            self.until_read(held).await?;
             self.wait().await?;
             return Ok(true);
         }
@@ -65,22 +69,58 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Waits until the chunk is written or cannot be written, or until a signal arrives. Extends
-    /// the leases while it waits.
+    /// Waits until the chunk is written or cannot be written, or until a signal arrives. Keeps the
+    /// leases while it waits.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
-        let lease = self.queue.description().lease;
-        let mut soon = tokio::time::interval(lease / 3);
-        soon.tick().await; // the first tick is immediate
+        let mut soon = self.ticks().await;
         loop {
             tokio::select! {
                 written = self.outlet.written() => return written,
                 () = self.stop.asked() => return Ok(()),
-                _ = soon.tick() => match held.extend(&self.queue, lease).await {
-                    Ok(()) => self.outage.over(),
-                    Err(error) => self.wait_for_database(error).await?,
-                },
+                _ = soon.tick() => self.keep(held, true).await?,
             }
         }
+    }
+
+    /// Waits until the reader has read everything or has gone away, or until a signal arrives.
+    /// Keeps the leases while it waits, however slowly the reader reads.
+    async fn until_read(&mut self, held: &mut Held) -> Result<()> {
+        let mut soon = self.ticks().await;
+        loop {
+            let is_read = tokio::select! {
+                is_all = self.outlet.some_read() => is_all,
+                () = self.stop.asked() => return Ok(()),
+                _ = soon.tick() => {
+                    self.keep(held, true).await?;
+                    continue;
+                }
+            };
+            self.keep(held, false).await?;
+            if is_read && self.outage.lasted().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns a timer that ticks three times in a lease.
+    async fn ticks(&self) -> Interval {
+        let mut soon = interval(self.queue.description().lease / 3);
+        soon.tick().await; // the first tick is immediate
+        soon
+    }
+
+    /// Acknowledges the messages that the reader has read. Extends the leases of all others if
+    /// `extends`. If the database is unavailable, waits for a moment.
+    async fn keep(&mut self, held: &mut Held, extends: bool) -> Result<()> {
+        let kept = match held.acknowledge(&self.queue, self.outlet.taken()).await {
+            Ok(()) if extends => held.extend(&self.queue, self.queue.description().lease).await,
+            acknowledged => acknowledged,
+        };
+        match kept {
+            Ok(()) => self.outage.over(),
+            Err(error) => self.wait_for_database(error).await?,
+        }
+        Ok(())
     }
 
     /// Ends all leases. If the database is unavailable, waits for it up to [`PATIENCE`].

@@ -19,6 +19,7 @@ use crate::{
     number,
     outage::Outage,
     outlet::{Chunk, Outlet},
+    print,
     stop::Stop,
     text::Text,
     time,
@@ -34,8 +35,9 @@ if the queue's payloads are JSON). It has no due time, because every dequeued me
 `trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
 
 With at-least-once, a message is acknowledged only after it was written and, if standard output is a
-pipe, read from it. After SIGINT, SIGTERM or the end of the reader, all other messages are given back
-at once, and no attempt is counted. With at-most-once, messages that were taken from the queue and
+pipe, read from it; leases are extended while a slow reader reads. After SIGINT, SIGTERM or the end of
+the reader, all other messages are given back at once, and no attempt is counted. A signal waits a
+second for the reader; after that, what is in its pipe counts as read. With at-most-once, messages that were taken from the queue and
 could not be written are lost.
 
 Examples:
@@ -88,6 +90,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             .hint("leave out --archive or --mode at-most-once"));
     }
     let queue = database.queue(&args.queue).await?;
+    print::if_paused(&queue.description());
     let delivery = Delivery {
         left: args.n.unwrap_or(u64::MAX),
         follow: args.follow || args.direct,

@@ -88,7 +88,9 @@ impl BadLines {
         match &self.fate {
             _ if self.count == 0 => {}
             Fate::Fail => {}
+            Fate::Skip if self.count == 1 => print::note("one bad line was skipped"),
             Fate::Skip => print::note(format!("{count} bad lines were skipped")),
+            Fate::Aside(path) if self.count == 1 => print::note(format!("one bad line is in {}", path.display())),
             Fate::Aside(path) => print::note(format!("{count} bad lines are in {}", path.display())),
         }
     }

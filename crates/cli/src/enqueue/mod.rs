@@ -4,6 +4,7 @@ mod bad_lines;
 pub mod entry;
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -153,6 +154,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if (args.unique_for.is_some() || args.replace) && args.unique.is_none() && args.json_lines.is_none() {
         return Err(Error::usage("--unique-for and --replace need the key of the messages: add --unique KEY"));
     }
+    named_once("--with", &args.metadata)?;
+    named_once("--column", &args.columns)?;
     let queue = database.queue(&args.queue).await?;
     let mut usual = Usual {
         due: args.at.map_or(Due::After(args.delay), Due::At),
@@ -191,6 +194,15 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())
+}
+
+/// Refuses a name that an option sets twice, because only one of the values could be stored.
+fn named_once(option: &str, values: &[(String, String)]) -> Result<()> {
+    let mut names = BTreeSet::new();
+    match values.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(Error::usage(format!("{option} sets {name:?} more than once"))),
+        None => Ok(()),
+    }
 }
 
 /// Enqueues chunks one after another, so that messages become due in the order of their lines.

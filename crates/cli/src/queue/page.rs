@@ -173,7 +173,11 @@ fn limits(queue: &Description) -> impl Iterator<Item = String> {
 
 fn counts(stats: &Stats) -> String {
     let [due, delayed, leased, to_retry] = [stats.due, stats.delayed, stats.leased, stats.to_retry].map(thousands);
-    format!("{due} due, {delayed} delayed, {leased} leased, {to_retry} to retry, in {} rows", thousands(stats.rows))
+    let rows = match stats.rows {
+        1 => "one row".to_owned(),
+        rows => format!("{} rows", thousands(rows)),
+    };
+    format!("{due} due, {delayed} delayed, {leased} leased, {to_retry} to retry, in {rows}")
 }
 
 fn schedule(one: &Scheduled) -> String {

@@ -117,6 +117,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
     let queue = database.queue(&args.queue).await?;
+    print::if_paused(&queue.description());
     let exec = args.exec.clone();
     let absent = Arc::new(crate::blocking(move || Absent::check(&exec)).await?);
     group::guard()?;

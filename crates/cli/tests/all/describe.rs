@@ -82,6 +82,21 @@ fn a_page_says_since_when_a_queue_is_paused() {
 }
 
 #[test]
+fn stats_and_consumers_say_that_a_queue_is_paused() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "x"]);
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["paused"], false);
+    trunkline.ok(&["queue", "pause", "q"]);
+    for args in [&["stats", "--json"][..], &["stats", "q", "--json"]] {
+        assert_eq!(trunkline.json(args)[0]["paused"], true, "{args:?}");
+    }
+    assert!(trunkline.ok(&["stats"]).contains("q (paused)"));
+    let output = trunkline.run(&["dequeue", "q"]);
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(output.stdout.is_empty() && warning.contains("q is paused and delivers nothing"), "{warning}");
+}
+
+#[test]
 fn a_role_sees_of_a_page_what_it_may_see() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     let role = format!("half_blind_{}", std::process::id());

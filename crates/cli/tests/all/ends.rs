@@ -5,7 +5,7 @@ use std::{
     process::{Child, ChildStdout},
 };
 
-use crate::fixture::{Trunkline, eventually, signal, unset_database};
+use crate::fixture::{Trunkline, eventually, rows, signal, unset_database};
 
 const NUMBERS: u32 = 30_000;
 
@@ -99,6 +99,29 @@ fn a_signal_ends_it_also_when_nobody_reads() {
     assert!(!found.is_empty());
     found.extend(rest(&trunkline));
     assert_each_once(found);
+}
+
+#[test]
+fn slow_reader_keeps_the_leases_of_what_it_has_not_read() {
+    let trunkline = Trunkline::with_queue(&["--max-attempts", "1", "--lease", "1"]);
+    trunkline.enqueue_numbers(10);
+    let mut child = trunkline.start(&["dequeue", "q"]);
+    let mut out = child.stdout.take().expect("it is piped");
+    let counts = || trunkline.json(&["stats", "--json"]).remove(0);
+    // A lease is extended after a third of a second. Not extended, it would end after a second, and
+    // the message would be dead.
+    let lasts = || rows(&trunkline.url, "select max(due_at) from trunkline.queue_q");
+    let mut found = Vec::new();
+    for left in (0..10).rev() {
+        found.extend(read(&mut out, 2));
+        eventually("what is read is acknowledged", || counts()["messages"] == left);
+        let before = lasts();
+        eventually("the others are extended", || left == 0 || lasts() != before);
+    }
+    read_all(&mut out, &mut found);
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(numbers(&found), (0..10).collect::<Vec<_>>());
+    assert_eq!(counts()["dead"], 0);
 }
 
 #[test]

@@ -21,6 +21,8 @@ fn arguments_give_messages_due_time_and_metadata() {
     }
     trunkline.ok(&["enqueue", "q", "now", "--at", "2020-01-01T00:00:00Z"]);
     assert_eq!(trunkline.lines(&["dequeue", "q"]), ["now"]);
+    let (code, error) = trunkline.fails(&["enqueue", "q", "x", "--with", "tenant=acme", "--with", "tenant=other"]);
+    assert!(code == 2 && error.contains("--with sets \"tenant\" more than once"), "{error}");
 }
 
 #[test]

@@ -69,6 +69,31 @@ fn a_consumer_dequeues_from_its_queue() {
 }
 
 #[test]
+fn worker_without_rights_ends_with_an_error() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let (name, theirs) = role(&trunkline, "producer");
+    trunkline.ok(&["enqueue", "q", "x"]);
+    trunkline.ok(&["grant", "q", "--producer", &name]);
+    for drain in [&[][..], &["--drain"]] {
+        let (code, error) = theirs.fails(&[&["work", "q", "--exec", "cat"], drain].concat());
+        assert!(code == 1 && error.contains("`trunkline grant q --consumer ROLE`"), "{error}");
+    }
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["x"]);
+}
+
+#[test]
+fn refusal_names_the_right_that_the_verb_needs() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    let (_, theirs) = role(&trunkline, "stranger");
+    let (_, error) = theirs.fails(&["enqueue", "q", "x"]);
+    assert!(error.contains("`trunkline grant q {--producer|--consumer|--operator} ROLE`"), "{error}");
+    let (_, error) = theirs.fails(&["queue", "create", "mine"]);
+    assert!(error.contains("Only the role that owns the schema"), "{error}");
+    let output = theirs.run(&["doctor"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("[queues]"), "{output:?}");
+}
+
+#[test]
 fn an_operator_looks_after_queues_created_later_too() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
     let (name, theirs) = role(&trunkline, "operator");
