@@ -134,6 +134,7 @@ impl Doctor {
         OF_DATABASE.iter().chain(OF_QUEUES.iter().flat_map(|some| *some)).map(|(name, _)| *name).chain([
             MOVING.0,
             plans::NAME,
+            QUEUES,
             LISTENING,
             STANDBY,
         ])
@@ -167,14 +168,19 @@ impl Doctor {
         }
         let moves = "select pg_catalog.to_regclass('trunkline.moving') is not null";
         let (check, text) = MOVING;
-        if self.wants(check) && Text::of(db, moves).run::<(), (bool,)>(db, ()).await?.0 {
+        let has_moved = match Text::of(db, moves).run::<(), (bool,)>(db, ()).await {
+            Err(error) if lacks_right(&error) => false, // a finding about the queues follows
+            found => found?.0,
+        };
+        if self.wants(check) && has_moved {
             findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
         }
         let no_index: Vec<String> =
             findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
         let mut queues = match db.list_queues().await {
             Err(error) if lacks_right(&error) => {
-                findings.push(unchecked(QUEUES, None, &reason(&error), &as_operator(db, None)));
+                let unlisted = || unchecked(QUEUES, None, &reason(&error), &as_operator(db, None));
+                findings.extend(self.wants(QUEUES).then(unlisted));
                 Vec::new()
             }
             listed => listed?,
