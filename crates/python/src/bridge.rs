@@ -209,20 +209,26 @@ impl Bridge {
     }
 }
 
+/// Resolves all futures, even if one of them raises: a signal handler may raise in any of these
+/// calls. Returns the first error.
 fn resolve(py: Python<'_>, done: VecDeque<Done>) -> PyResult<()> {
-    let (is_done, set_result) = (intern!(py, "done"), intern!(py, "set_result"));
-    for Done { future, answer } in done {
-        let future = future.bind(py);
-        if future.call_method0(is_done)?.is_truthy()? {
-            runtime::drop_within(answer); // its caller was cancelled
-            continue;
+    done.into_iter().map(|done| done.resolve(py)).fold(Ok(()), PyResult::and)
+}
+
+impl Done {
+    fn resolve(self, py: Python<'_>) -> PyResult<()> {
+        let future = self.future.bind(py);
+        let is_done = future.call_method0(intern!(py, "done")).and_then(|is_done| is_done.is_truthy());
+        if !matches!(is_done, Ok(false)) {
+            runtime::drop_within(self.answer); // its caller was cancelled
+            return is_done.map(drop);
         }
-        match answer.into_python(py) {
-            Ok(result) => future.call_method1(set_result, (result,))?,
+        match self.answer.into_python(py) {
+            Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,
             Err(error) => future.call_method1(intern!(py, "set_exception"), (error,))?,
         };
+        Ok(())
     }
-    Ok(())
 }
 
 impl Bridge {

@@ -78,7 +78,12 @@ fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Se
         match came {
             Ok(answer) => return answer.into_python(py),
             Err(RecvTimeoutError::Disconnected) => return Answer::Gone.into_python(py),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| task.abort())?,
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| {
+                task.abort();
+                // An answer may have arrived. Dropped within the runtime, it releases its messages.
+                let _within = handle.enter();
+                while answered.try_recv().is_ok() {}
+            })?,
         }
     }
 }

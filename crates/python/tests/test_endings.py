@@ -309,6 +309,35 @@ def test_returned_exceptions_fail_their_messages(place: str, url: str) -> None:
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+class Declined(trunkline.Bury):
+    def __init__(self, order: int, code: str) -> None:
+        super().__init__(f"order {order}: {code}")
+
+
+class Later(trunkline.RetryAfter):
+    def __init__(self, order: int, code: str) -> None:
+        super().__init__(3600, f"order {order}: {code}")
+
+
+def declines(order: int) -> None:
+    raise Declined(order, "51") if order == 0 else Later(order, "52")
+
+
+def test_subclasses_that_cannot_be_unpickled_bury_and_delay_all_the_same(url: str) -> None:
+    app = trunkline.App(url)
+    task = app.task(queue="declines", place="process", retry=trunkline.Fixed(0))(declines)
+
+    async def story() -> None:
+        await app.setup()
+        await task.enqueue_many([0, 1])
+        summary = await app.drain(processes=1)
+        assert (summary.dead, summary.retried) == (1, 1)
+        (waiting,) = await (await app.queue(task)).peek(2)
+        assert waiting.error is not None and waiting.error.startswith("Later: order 1: 52")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 def returns(text: Any) -> Any:
     return ValueError("returned")
 

@@ -118,6 +118,15 @@ def test_killed_process_is_replaced_and_its_message_comes_back(story: Story) -> 
     assert [number for number, _, _ in story.notes()].count("13") == 2
 
 
+def test_programs_that_handlers_start_have_no_supervisor(story: Story) -> None:
+    story.write("{os.environ.get('TRUNKLINE_WORKER_SUPERVISOR')}")
+    worker = story.start("--processes", "2")
+    story.queue.enqueue(1)
+    story.until(lambda: len(story.notes()) == 1)
+    _end(worker)
+    assert story.notes()[0][2] == "None"
+
+
 def test_it_begins_anew_when_the_program_changes(story: Story) -> None:
     worker = story.start("--reload")
     story.queue.enqueue(1)

@@ -4,6 +4,7 @@ attempt is counted for a handler that did not start."""
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -282,6 +283,61 @@ def test_a_process_that_dies_takes_its_own_message_alone(url: str, run: Any) -> 
         assert letter.payload == 7 and "died" in letter.error
 
     run(story())
+
+
+def leaves(number: int) -> None:
+    if number == 0:
+        threading.Timer(0.2, os._exit, [9]).start()  # after the handler has ended
+
+
+leaving = app.task(queue="leaving", place="process", max_attempts=1)(leaves)
+
+
+def test_a_process_that_dies_while_idle_fails_no_message(url: str, run: Any) -> None:
+    app.url = url
+
+    async def story() -> None:
+        await app.setup()
+        await leaving.enqueue(0)
+        working = asyncio.ensure_future(app.run(queues=["leaving"], processes=1))
+        while not multiprocessing.active_children():
+            await asyncio.sleep(0.01)
+        while multiprocessing.active_children():
+            await asyncio.sleep(0.01)
+        await leaving.enqueue(1)
+        while (await (await app.queue(leaving)).stats()).messages:
+            await asyncio.sleep(0.01)
+        app.stop()
+        summary = await working
+        assert (summary.done, summary.dead) == (2, 0)
+
+    run(story())
+
+
+LEFT = """
+import asyncio, os, trunkline
+
+app = trunkline.App(os.environ["URL"])
+
+def nothing(number):
+    pass
+
+task = app.task(queue="left", place="process")(nothing)
+
+if __name__ == "__main__":
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(app.setup())
+    working = loop.create_task(app.run(processes=1))
+    while not app.is_running:
+        loop.run_until_complete(asyncio.sleep(0.05))
+    print("left", flush=True)
+"""
+
+
+def test_program_that_leaves_its_worker_ends_all_the_same(url: str, tmp_path: Path) -> None:
+    (tmp_path / "left.py").write_text(LEFT)
+    ended = subprocess.run([sys.executable, "left.py"], cwd=tmp_path, env={**os.environ, "URL": url}, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0 and ended.stdout == "left\n", ended
 
 
 def test_no_more_begins_than_there_are_processes(url: str, run: Any) -> None:

@@ -95,7 +95,7 @@ class BadPayload(TrunklineError, ValueError):
 #: wheel has neither.
 _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"create it with Db::create_queue or `trunkline queue create [^`]*`", "create it with Db.create_queue, or App.setup where it is a task's"),
-    (r"run `trunkline migrate` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
+    (r"run `trunkline migrate[^`]*` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
     (
         r"`trunkline grant (\S+) --producer (\S+) --consumer (\S+)`",
         lambda of: f"`select trunkline.grant_rights({_quoted(of[2])}, 'producer', {_quoted(of[1])})`, and the same with 'consumer', in SQL",
@@ -103,6 +103,10 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (
         r"`trunkline grant (\S+) --(producer|consumer|operator) (\S+)`",
         lambda of: f"`select trunkline.grant_rights({_quoted(of[3])}, '{of[2]}', {_quoted(of[1])})` in SQL",
+    ),
+    (
+        r"`trunkline grant (\S+) \{\S+\} (\S+)`",
+        lambda of: f"`select trunkline.grant_rights({_quoted(of[2])}, 'producer', {_quoted(of[1])})` in SQL, or with 'consumer' or 'operator'",
     ),
     (r"`trunkline cancel \S+ (\d+)`", r"Queue.cancel(\1)"),
     (r"`trunkline dead discard \S+ (\d+)`", r"Queue.discard(\1)"),

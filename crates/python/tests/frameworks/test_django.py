@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -30,9 +31,9 @@ def manage(url: str) -> Manage:
     env |= {name: str(place.get(of) or "") for name, of in names.items()}
     env["PYTHONPATH"] = os.pathsep.join(sys.path)
 
-    def run(*arguments: str, fails: bool = False) -> str:
-        command = [sys.executable, "manage.py", *arguments]
-        ran = subprocess.run(command, cwd=EXAMPLES / "django_site", env=env, capture_output=True, text=True, timeout=120)
+    def run(*arguments: str, fails: bool = False, cwd: Path = EXAMPLES / "django_site") -> str:
+        command = [sys.executable, str(EXAMPLES / "django_site" / "manage.py"), *arguments]
+        ran = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
         assert (ran.returncode != 0) == fails, ran.stderr
         return ran.stdout + ran.stderr
 
@@ -70,6 +71,44 @@ def test_command_works_with_orm_and_acknowledges_with_effect(manage, count):
     assert count("select from shop_order where is_confirmed") == 1
     assert count("select from shop_order where mail like 'invoice-%'") == 1
     assert count("select from trunkline.messages('confirmations')") == count("select from trunkline.messages('invoices')") == 0
+
+
+def test_several_processes_are_set_up_from_any_folder(manage, count, tmp_path):
+    program(manage, VIEW)
+    said = manage("trunkline_worker", "--drain", "--processes", "2", cwd=tmp_path)
+    assert "done" in said, said
+    assert count("select from shop_order where is_confirmed") == 1
+
+
+ISOLATED = """
+from shop.models import Order
+from trunkline.django import App
+
+app = App()
+
+@app.task(place="process")
+def isolated(number: int) -> None:
+    Order.objects.create(mail=f"process-{number}@example.org")
+"""
+
+IN_PROCESS = """
+import asyncio, sys
+sys.path.insert(0, PLACE)
+from own_tasks import app, isolated
+
+async def story():
+    await app.setup()
+    await isolated.enqueue(1)
+    return await app.drain(processes=1)
+
+print(asyncio.run(story()).done, "done")
+"""
+
+
+def test_handlers_in_processes_may_import_models(manage, count, tmp_path):
+    (tmp_path / "own_tasks.py").write_text(ISOLATED)
+    assert "1 done" in program(manage, IN_PROCESS.replace("PLACE", repr(str(tmp_path))))
+    assert count("select from shop_order where mail = 'process-1@example.org'") == 1
 
 
 LEFT = """

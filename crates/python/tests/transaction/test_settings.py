@@ -80,6 +80,18 @@ def test_psycopg_adapters_of_user_change_nothing(url: str) -> None:
         _check(mails.lease(1), sent)
 
 
+def test_take_is_refused_in_a_pipeline_without_a_transaction(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection, connection.pipeline():
+        mails = transaction.queue(connection, "mails", dict)
+        mails.draft(PAYLOAD).enqueue()
+        connection.execute("select 1")
+        with pytest.raises(RuntimeError, match="take outside of a transaction"):
+            mails.take()
+        with connection.transaction():
+            connection.execute("select 1")
+            assert len(mails.take(2)) == 1
+
+
 def test_asyncpg_codecs_of_user_change_nothing(url: str) -> None:
     async def scenario() -> None:
         place = conninfo_to_dict(url)

@@ -15,6 +15,9 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
     psycopg's."""
     psycopg: Any = import_module("psycopg")
+    if _is_behind(psycopg, connection):
+        with connection.pipeline():
+            pass
     refuse_outside(call, _is_outside(psycopg, connection))
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
         _plain(cursor)
@@ -25,12 +28,21 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows, like `run`."""
     psycopg: Any = import_module("psycopg")
+    if _is_behind(psycopg, connection):
+        async with connection.pipeline():
+            pass
     refuse_outside(call, _is_outside(psycopg, connection))
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         _plain(cursor)
         with refused(psycopg.Error):
             rows: Sequence[Sequence[Any]] = await (await cursor.execute(_text(call), call.texts)).fetchall()
     return rows
+
+
+def _is_behind(psycopg: Any, connection: Any) -> bool:
+    """Returns true if commands of a pipeline are under way, so that it is not known whether the
+    connection has a transaction. The end of an inner pipeline waits for them."""
+    return bool(connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE)
 
 
 def _is_outside(psycopg: Any, connection: Any) -> bool:

@@ -309,7 +309,8 @@ class App:
     ) -> Coroutine[Any, Any, Summary]:
         """Works until nothing is due and no handler runs, or until :meth:`stop`. Waits for due
         messages that a pause or a limit holds back. Use it in tests, and in programs that are
-        started from time to time. The options are those of :meth:`run`."""
+        started from time to time. The options are those of :meth:`run`, but each queue has
+        ``concurrency`` handlers of its own, and ``weight`` has no effect."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 

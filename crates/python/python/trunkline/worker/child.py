@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, cast
 
 from . import forks
+from .backoff import Bury, RetryAfter
 from .ending import check_finished, reason_of
 
 
@@ -116,10 +117,23 @@ def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
 
 
 def _written(error: BaseException) -> tuple[str, bytes | None]:
-    """Returns the error's reason, and the pickled error if it survives pickling."""
+    """Returns the error's reason, and the pickled error if it survives pickling. A `Bury` or
+    `RetryAfter` that does not survive keeps its meaning."""
+    pickled = _pickled(error)
+    if pickled is None:
+        try:
+            if isinstance(error, Bury):
+                pickled = _pickled(Bury(str(error)))
+            elif isinstance(error, RetryAfter):
+                pickled = _pickled(RetryAfter(error.delay, str(error)))
+        except BaseException:
+            pass  # its own code fails, as in `str`
+    return reason_of(error), pickled
+
+
+def _pickled(error: BaseException) -> bytes | None:
     try:
         pickled = pickle.dumps(error)
-        is_whole = type(pickle.loads(pickled)) is type(error)
+        return pickled if type(pickle.loads(pickled)) is type(error) else None
     except BaseException:
-        is_whole, pickled = False, b""
-    return reason_of(error), pickled if is_whole else None
+        return None

@@ -133,7 +133,9 @@ class Context:
         """Declares that the handler acknowledges the message itself, in a transaction on its own
         connection, with the SQL function ``ack``. Call this method before that transaction. The
         worker then leaves the message alone if the handler returns without an error. If the
-        transaction is not committed, the message returns when its lease ends."""
+        transaction is not committed, the message returns when its lease ends. From this call on,
+        the worker neither renews the lease nor reports its loss, so call it after the slow part of
+        the work, or :meth:`extend` the lease first."""
         await self._delivery.ends_elsewhere(bridge())
 
     def ends_elsewhere_in_thread(self) -> None:

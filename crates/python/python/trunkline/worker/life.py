@@ -178,7 +178,9 @@ class Life:
 
         def start(delivery: Delivery) -> None:
             context = Context(delivery, task.queue, self._loop) if task.batch is None else None
-            running[delivery.nr] = create_task(handle(delivery, context)), context, delivery
+            handling_it = create_task(handle(delivery, context))
+            if not handling_it.done():  # an eager task may have answered already
+                running[delivery.nr] = handling_it, context, delivery
 
         return start
 

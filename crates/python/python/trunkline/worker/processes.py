@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from multiprocessing import resource_tracker
@@ -62,6 +64,10 @@ class _Process:
         if said is not None:
             raise ProcessFailed(f"a process for handlers did not start: {said}")
 
+    def is_alive(self) -> bool:
+        """Returns false if the process has ended, for example while it was idle."""
+        return not wait([self._process.sentinel], 0)
+
     def exchange(self, request: bytes) -> Any:
         """Runs a call in the process, and returns the answer."""
         try:
@@ -97,7 +103,7 @@ class Processes:
 
     def __init__(self, count: int, tasks: list[Task[Any]], threads: Threads) -> None:
         self._count, self._threads = count, threads
-        self._modules = sorted({task.__module__ for task in tasks})
+        self._modules = [*_prepared(), *sorted({task.__module__ for task in tasks})]
         self._idle: deque[_Process] = deque()
         self._all: set[_Process] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -109,6 +115,8 @@ class Processes:
     async def start(self) -> ProcessFailed | None:
         """Starts all processes, and waits until each is ready, so that a failure at the start costs
         no message an attempt. Returns that failure."""
+        # At its end, the interpreter waits for processes that no one has closed.
+        atexit.register(self._kill)
         await asyncio.gather(*(self._start() for _ in range(self._count)))
         return self._failure
 
@@ -150,15 +158,26 @@ class Processes:
     def close(self) -> None:
         """Kills all processes. The messages that they still handle have already been released."""
         self._is_closed = True
+        atexit.unregister(self._kill)
         for starting in self._starting:
             starting.cancel()
-        for process in list(self._all):
-            process.kill()
+        self._kill()
         for process in list(self._all):
             process.join()
         self._all.clear()
 
+    def _kill(self) -> None:
+        for process in list(self._all):
+            process.kill()
+
     async def _take(self) -> _Process:
+        while True:
+            process = await self._take_idle()
+            if process.is_alive():
+                return process
+            self._replace(process)  # no message is responsible for its end
+
+    async def _take_idle(self) -> _Process:
         while not self._idle:
             if self._failure is not None:
                 raise self._failure
@@ -218,6 +237,14 @@ class Processes:
                 self._wake()
             return
         self._give_back(made[0])
+
+
+def _prepared() -> list[str]:
+    """Returns the module that a process must import before the handlers' modules. In a Django
+    project, it sets Django up, so that they may import models."""
+    django = sys.modules.get("django.apps")
+    is_set_up = django is not None and django.apps.ready and "DJANGO_SETTINGS_MODULE" in os.environ
+    return ["trunkline.django.set_up"] if is_set_up else []
 
 
 def _result_of(said: Any) -> Any:

@@ -50,7 +50,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--shutdown-after", type=_seconds, default=30, metavar="S", help="seconds for which running handlers may continue at shutdown (30)")
     parser.add_argument("--no-setup", action="store_true", help="do not migrate the schema, and do not create queues and schedules; by default each step that the role may not do is logged and skipped")
     parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
-    parser.add_argument("--drain", action="store_true", help="end once no message is due")
+    parser.add_argument("--drain", action="store_true", help="end once no message is due; each queue then has the handlers of --concurrency for itself")
     parser.add_argument("--report", action="store_true", help="write a report every ten seconds, which the console shows")
     parser.add_argument("--reload", action="store_true", help="restart when a Python file below this folder changes; for development")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="minimum level of the log (info)")
@@ -81,11 +81,11 @@ _ONE = 1.0
 _LAST = 5.0
 
 
-async def work(app: App, said: argparse.Namespace) -> Summary:
+async def work(app: App, said: argparse.Namespace, supervisor: int | None) -> Summary:
     """Works until a signal arrives, or with ``--drain`` until nothing is due."""
-    ending = _Ending(SUPERVISOR in os.environ)
+    ending = _Ending(supervisor is not None)
     running = asyncio.ensure_future(_work(app, said))
-    orphaned = asyncio.ensure_future(_until_orphaned())
+    orphaned = asyncio.ensure_future(_until_orphaned(supervisor))
     told = asyncio.ensure_future(ending.begun.wait())
     is_cancelled = False
     try:
@@ -157,23 +157,27 @@ class _Ending:
             os._exit(1)
 
 
-async def _until_orphaned() -> None:
+async def _until_orphaned(supervisor: int | None) -> None:
     """Waits until the supervisor is gone; without a supervisor, waits without end."""
-    supervisor = os.environ.get(SUPERVISOR)
-    while supervisor is None or os.getppid() == int(supervisor):
+    while supervisor is None or os.getppid() == supervisor:
         await asyncio.sleep(1)
     _logger.warning("the supervisor is gone: shutting down gracefully")
 
 
-def main(of: Sequence[str] | None = None) -> None:
-    """Runs the program."""
+def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, logs: bool = True) -> None:
+    """Runs the program. ``command`` starts it again, for ``--processes``. ``logs`` says whether to
+    send the logs to standard error."""
     said = arguments(of)
-    begin(said.log_level, said.log_json)
-    if SUPERVISOR not in os.environ and (said.processes > 1 or said.reload):
+    if logs:
+        begin(said.log_level, said.log_json)
+    # Programs that a handler starts must not take this for their own.
+    supervisor = os.environ.pop(SUPERVISOR, None)
+    if supervisor is None and (said.processes > 1 or said.reload):
         given = list(sys.argv[1:] if of is None else of)
-        sys.exit(supervise([sys.executable, "-m", "trunkline.worker.program", *given], said.processes, said.reload, SUPERVISOR, said.drain))
+        command = command or [sys.executable, "-m", "trunkline.worker.program", *given]
+        sys.exit(supervise(command, said.processes, said.reload, SUPERVISOR, said.drain))
     try:
-        summary = _run(work(app_of(said.app), said))
+        summary = _run(work(app_of(said.app), said, None if supervisor is None else int(supervisor)))
     except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
         _logger.error("%s", error)
         sys.exit(2)

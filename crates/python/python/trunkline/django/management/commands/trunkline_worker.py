@@ -3,6 +3,8 @@ settings name."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 from django.conf import settings
@@ -19,6 +21,9 @@ FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 class Command(BaseCommand):
     """The command `trunkline_worker`."""
 
+    #: The command line that starts the worker again; None if a program called the command.
+    _command: list[str] | None = None
+
     help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT, then shuts down gracefully. See trunkline-worker --help."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,6 +37,7 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs the command as a shell starts it: the process ends even if a handler's thread is
         still running."""
+        self._command = [sys.executable, *argv]
         program.console(lambda: super(Command, self).run_from_argv(argv))
 
     def handle(self, *arguments: Any, **options: Any) -> None:
@@ -40,4 +46,6 @@ class Command(BaseCommand):
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
         given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
         given += [f"--queue={queue}" for queue in options["queue"]]
-        program.main([settings.TRUNKLINE_APP, *given])
+        # The settings' LOGGING counts, unless an option says otherwise.
+        logs = options["log_level"] is not None or options["log_json"] or not logging.getLogger().handlers
+        program.main([settings.TRUNKLINE_APP, *given], self._command, logs)
