@@ -1199,8 +1199,8 @@ function do_bucket_orders() returns boolean language plpgsql volatile set search
 begin
     lock table trunkline."limit_orders" in exclusive mode;
     return true;
-exception when lock_not_available then
-    return false;
+exception when lock_not_available or undefined_table then
+    return false; -- the limits may just have been removed: the next dequeue finds none
 end ;
 
 function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2664,7 +2664,7 @@ begin
                                 else 0 end]
                    from trunkline."lane_orders" h where h.lane = e.lane) end
         from leased e order by e.nr;
-    if true then
+    if true and allowed > n then
         perform trunkline."do_used_orders"(allowed - n);
     end if;
 end ;
@@ -2780,7 +2780,7 @@ begin
         due := at.due;
         next_id := at.id;
     end loop;
-    if false then
+    if false and used > 0 then
         perform trunkline."do_used_emails"(used);
     end if;
 end ;
@@ -2844,7 +2844,7 @@ begin
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
     end loop;
-    if false then
+    if false and used > 0 then
         perform trunkline."do_used_tasks"(used);
     end if;
 end ;
@@ -3406,7 +3406,7 @@ begin
         with moved as (
             update trunkline."queue_orders" q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                place = case when due > clock_timestamp() then due else q.place end,
+                place = case when due > clock_timestamp() then due else least(q.place, trunkline.clock()) end,
                 error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size
@@ -4140,6 +4140,9 @@ begin
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
+                if false and used > 0 then
+                    perform trunkline."do_used_emails"(used); -- earlier passes have taken rows
+                end if;
                 return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.jsonb[], null::jsonb[], 0, null::text, null::jsonb;
                 return;
             end;
@@ -4167,7 +4170,7 @@ begin
         due := at.due;
         next_id := at.id;
     end loop;
-    if false then
+    if false and used > 0 then
         perform trunkline."do_used_emails"(used);
     end if;
 end ;
@@ -4205,6 +4208,9 @@ begin
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
                     continue when rows > 0;
+                    if false and used > 0 then
+                        perform trunkline."do_used_tasks"(used); -- earlier passes have taken rows
+                    end if;
                     return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.text[], null::jsonb[], 0, null::text, null::jsonb;
                     return;
                 end;
@@ -4235,7 +4241,7 @@ begin
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
     end loop;
-    if false then
+    if false and used > 0 then
         perform trunkline."do_used_tasks"(used);
     end if;
 end ;
@@ -4290,6 +4296,7 @@ declare
     done bool[];
 begin
     payloads := payloads[:];
+    keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);
     metadata := metadata[:];
     sizes := array(
         select trunkline.payload_bytes('tasks', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0)

@@ -19,7 +19,8 @@ begin
     perform trunkline.check_queue(queue);
     select string_agg(format('trunkline.%I', c.relname), ', ' order by c.relname) into tables
     from pg_class c
-    where c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue]) and c.relkind = 'r'
+    where c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue, 'dead_' || queue, 'archive_' || queue,
+                             'limit_' || queue]) and c.relkind = 'r'
       and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
     -- While this call waits for the lock, later calls queue behind it, and other calls lock these tables in different orders.
     -- So each try gives up soon, before the server would look for a deadlock.

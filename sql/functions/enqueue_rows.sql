@@ -23,6 +23,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
     end if;
     perform trunkline.check_metadata(m) from unnest(metadata) m;
+    payloads := payloads[:]; -- once: a slice copies the whole array
     select * into q from trunkline.queue u where u.name = queue;
     ids := array_fill(null::bigint, array[cardinality(payloads)]);
     for batch in
@@ -39,7 +40,7 @@ begin
                case when q.lanes > 0 then array_agg(p.key order by p.nr) end as keys
         from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / q.max_batch order by min(p.nr)
     loop
-        part := array(select (payloads[:])[u.nr] from unnest(batch.nrs) with ordinality u(nr, at) order by u.at);
+        part := array(select payloads[u.nr] from unnest(batch.nrs) with ordinality u(nr, at) order by u.at);
         first := trunkline.enqueue_row(queue, part, columns, due, batch.metadata, batch.lane, batch.keys);
         for i in 1..cardinality(batch.nrs) loop
             ids[batch.nrs[i]] := first + i - 1;

@@ -1,4 +1,4 @@
-//! Tells errors that may pass by themselves from permanent ones.
+//! Distinguishes errors that may pass by themselves from permanent ones.
 
 use std::io;
 

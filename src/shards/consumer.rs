@@ -1,25 +1,20 @@
 //! A consumer of all shards. It asks all shards that may have messages at the same time. If no
 //! shard has any, it waits for all of them.
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use futures_util::{
-    StreamExt,
-    future::{BoxFuture, select_all},
-    stream::FuturesUnordered,
-};
+use futures_util::future::{BoxFuture, select_all};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until, timeout_at},
+    time::{Instant, sleep, sleep_until},
 };
-use tracing::warn;
 
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     postgres::transaction::Transaction,
     queue::{
         batch::dequeues::DequeueMode,
-        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one, offer::Offer},
+        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one},
         message::{Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         wait::{Pace, Wait},
     },
@@ -34,8 +29,6 @@ use crate::{
 /// The maximum time for which a call waits for unresponsive shards. Messages that they return later
 /// are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// The maximum of a seat's patience.
-const LONGEST_SILENCE: Duration = Duration::from_secs(64);
 /// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The length of one step of a wait without a limit.
@@ -65,7 +58,7 @@ pub(super) struct Seat<T> {
     pub consumer: ShardConsumer<T>,
     /// The time for which a call without messages waits for the shard's dequeue. It doubles each
     /// time that the shard needs longer, because the shard may only be slow.
-    patience: Duration,
+    pub patience: Duration,
 }
 
 impl<T> fmt::Debug for Consumer<T> {
@@ -223,91 +216,6 @@ impl<T: Payload> Consumer<T> {
         (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_unreachable()).collect()
     }
 
-    /// Dequeues due messages on all shards that are up. If some shards return fewer messages than
-    /// requested, the other shards are asked for the rest.
-    async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
-        let mut order = self.awake();
-        self.next = order.first().map_or(0, |first| first + 1);
-        // Opened after the last await: if the call is dropped before that, the messages go back.
-        let (mut offers, mut failed) = (Vec::new(), Vec::new());
-        let count = |offers: &[Sharded<Offer<T>>]| offers.iter().map(|offer| offer.of.len()).sum::<usize>();
-        while count(&offers) < n && !order.is_empty() {
-            let rest = n - count(&offers);
-            let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
-            let not_asked = order.split_off(asked.len());
-            // The next round asks shards that may have more messages, and shards that were not
-            // asked because `n` is less than the number of shards.
-            order = self.ask(&asked, how, &mut offers, &mut failed).await;
-            order.extend(not_asked);
-        }
-        let mut found = Vec::with_capacity(count(&offers));
-        for Sharded { shard, of } in offers {
-            match of.accept(Ok) {
-                Ok(messages) => found.extend(messages.into_iter().map(|of| Sharded { shard, of })),
-                Err(error) => failed.push((shard.to_string(), error)),
-            }
-        }
-        if found.is_empty() && !failed.is_empty() {
-            return Err(Error::of_shards(failed));
-        }
-        for (shard, error) in failed {
-            warn!(queue = self.queue.shared.name, shard, %error, "a shard failed to answer a dequeue; other shards answered");
-        }
-        Ok(found)
-    }
-
-    /// Asks several shards for messages, all at the same time. Returns the shards that returned as
-    /// many as requested.
-    async fn ask(
-        &mut self,
-        asked: &[(usize, usize)],
-        how: DequeueMode,
-        found: &mut Vec<Sharded<Offer<T>>>,
-        failed: &mut Vec<(String, Error)>,
-    ) -> Vec<usize> {
-        let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
-        let part = |at: usize| Some(asked.iter().find(|(asked, _)| *asked == at)?.1);
-        let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, part(at)?, seat)));
-        let mut answers: FuturesUnordered<_> = seats
-            .map(
-                |(at, n, Seat { shard, consumer, .. })| async move { (at, n, &*shard, consumer.due_now(n, how).await) },
-            )
-            .collect();
-        let (mut full, mut answered, begun) = (Vec::new(), Vec::new(), Instant::now());
-        loop {
-            let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| found.is_empty());
-            let deadline = begun + longest.unwrap_or(SILENCE);
-            let Ok(Some((at, n, shard, outcome))) = timeout_at(deadline, answers.next()).await else { break };
-            silent.retain(|(silent, _)| *silent != at);
-            answered.push(at);
-            match outcome {
-                Ok(None) => {}
-                Ok(Some(offer)) => {
-                    if offer.len() == n {
-                        full.push(at);
-                    }
-                    if !offer.is_empty() {
-                        found.push(Sharded { shard: shard.id, of: offer });
-                    }
-                }
-                Err(error) if error.is_closed() => shard.lost(&error),
-                Err(error) => failed.push((shard.id.to_string(), error)),
-            }
-        }
-        drop(answers);
-        for at in answered {
-            self.seats[at].patience = SILENCE;
-        }
-        for (at, _) in silent {
-            let seat = &mut self.seats[at];
-            let waited = begun.elapsed();
-            let told = io::Error::new(io::ErrorKind::TimedOut, format!("no answer to a dequeue in {waited:.1?}"));
-            seat.shard.lost(&Error::new(Kind::Unreachable(told)));
-            seat.patience = (2 * seat.patience).min(LONGEST_SILENCE);
-        }
-        full
-    }
-
     /// Waits until a message is due on a shard. Returns `None` if no message is due before `until`.
     pub(super) async fn until_due(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         let mut nowhere = None;
@@ -360,24 +268,5 @@ impl<T: Payload> Consumer<T> {
     fn all_down(&self) -> Option<Error> {
         let reason = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_unreachable()?));
         self.seats.iter().map(reason).collect::<Option<_>>().map(Error::of_shards)
-    }
-}
-
-/// Splits `n` into at most `parts` equal parts, none of them empty.
-fn shares(n: usize, parts: usize) -> impl Iterator<Item = usize> {
-    (0..parts.min(n)).map(move |at| n / parts + usize::from(at < n % parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shares;
-
-    #[test]
-    fn shares_are_equal_and_are_all_of_it() {
-        for (n, parts, expected) in
-            [(10, 3, &[4, 3, 3][..]), (3, 3, &[1, 1, 1]), (2, 5, &[1, 1]), (1, 1, &[1]), (0, 2, &[])]
-        {
-            assert_eq!(shares(n, parts).collect::<Vec<_>>(), expected);
-        }
     }
 }

@@ -12,6 +12,7 @@ mod queue;
 mod enqueue;
 mod verbs;
 mod consumer;
+mod ask;
 mod direct;
 mod stream;
 mod worker;

@@ -230,6 +230,19 @@ async fn take_in_a_transaction_obeys_limits_and_rollback_returns_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn take_in_a_transaction_is_charged_for_all_rows() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(3)).await;
+    db.limit_queue("q", &Limits::none().per_second(1e-6).burst(5)).await.expect("limited");
+    enqueued(&queue, 60).await; // rows of three
+    let transaction = db.begin().await.expect("begun");
+    let taken = timeout(SOON, queue.take_in(&transaction, 50)).await.expect("in time").expect("taken");
+    transaction.commit().await.expect("committed");
+    assert!((1..=5).contains(&taken.len()), "{}", taken.len());
+    let left: f64 = sql.query_one("select tokens from trunkline.bucket", &[]).await.expect("read").get(0);
+    assert!(left <= 5.5 - taken.len() as f64, "{left} left after {}", taken.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn limits_out_of_bounds_are_refused_and_change_nothing() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let none = Limits::none();

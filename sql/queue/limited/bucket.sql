@@ -8,6 +8,6 @@ create or replace function trunkline.{do_bucket_}()
 begin
     lock table trunkline.{limit_} in exclusive mode;
     return true;
-exception when lock_not_available then
-    return false;
+exception when lock_not_available or undefined_table then
+    return false; -- the limits may just have been removed: the next dequeue finds none
 end $f$;

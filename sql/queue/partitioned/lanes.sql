@@ -132,7 +132,7 @@ begin
                                 else 0 end]
                    from trunkline.{lane_} h where h.lane = e.lane) end
         from leased e order by e.nr;
-    if {limited} then
+    if {limited} and allowed > n then
         perform trunkline.{do_used_}(allowed - n);
     end if;
 end $f$;

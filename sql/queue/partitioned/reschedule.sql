@@ -19,7 +19,7 @@ begin
         with moved as (
             update trunkline.{queue_} q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                place = case when due > clock_timestamp() then due else q.place end,
+                place = case when due > clock_timestamp() then due else least(q.place, trunkline.clock()) end,
                 error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size

@@ -86,7 +86,7 @@ begin
         due := at.due;
         next_id := at.id;
     end loop;
-    if {limited} then
+    if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
     end if;
 end $f$;

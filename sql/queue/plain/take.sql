@@ -63,6 +63,9 @@ begin
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
+                if {limited} and used > 0 then
+                    perform trunkline.{do_used_}(used); -- earlier passes have taken rows
+                end if;
                 return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
                 return;
             end;
@@ -90,7 +93,7 @@ begin
         due := at.due;
         next_id := at.id;
     end loop;
-    if {limited} then
+    if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
     end if;
 end $f$;

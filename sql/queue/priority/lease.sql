@@ -61,7 +61,7 @@ begin
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
     end loop;
-    if {limited} then
+    if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
     end if;
 end $f$;

@@ -35,6 +35,9 @@ begin
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
                     continue when rows > 0;
+                    if {limited} and used > 0 then
+                        perform trunkline.{do_used_}(used); -- earlier passes have taken rows
+                    end if;
                     return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
                     return;
                 end;
@@ -65,7 +68,7 @@ begin
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
     end loop;
-    if {limited} then
+    if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
     end if;
 end $f$;

@@ -33,6 +33,7 @@ declare
     done bool[];
 begin
     payloads := payloads[:];
+    keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);
     metadata := metadata[:];
     sizes := array(
         select trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0)

@@ -151,3 +151,13 @@ async fn arrays_are_enqueued_in_the_rows_of_their_keys() {
         assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), wanted);
     }
 }
+
+#[tokio::test]
+async fn delayed_message_that_is_rescheduled_to_now_is_delivered() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(settings().partitions(1)).await;
+    let later = nth(0, 7).after(std::time::Duration::from_secs(3600));
+    let id = queue.enqueue(later).await.expect("enqueued").id();
+    assert_eq!(holder(&sql, 9).await, None, "it is not due");
+    assert_eq!(queue.reschedule(&[id], std::time::Duration::ZERO).await.expect("moved"), [id]);
+    assert_eq!(leased(&sql, "lease_partition('q', 9)").await.len(), 1);
+}

@@ -109,3 +109,16 @@ async fn simultaneous_replacements_and_takes_lose_nothing() {
     assert_eq!(stored, taken + queue.stats().await.expect("counted").messages);
     assert!(queue.stats().await.expect("counted").messages <= 10);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_do_not_count_from_one_replace_and_end() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(settings()).await;
+    let id = queue.enqueue(of(1, "k")).await.expect("enqueued").id();
+    queue.lease(1).await.expect("leased");
+    let call = "set statement_timeout = '10s';
+                create temp table found as
+                select id, outcome from trunkline.enqueue_unique_many('q', array[2::int8], '[0:0]={k}'::text[], replace => true)";
+    sql.batch_execute(call).await.expect("it ends");
+    let found = sql.query_one("select id, outcome from found", &[]).await.expect("read");
+    assert_eq!((found.get::<_, i64>(0), found.get::<_, &str>(1)), (id, "duplicate"));
+}
