@@ -24,14 +24,14 @@ impl Running {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
         match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
-            Err(error) if is_refusal(&error) && messages.len() > 1 => {
+            Err(error) if self.is_refusal(&error) && messages.len() > 1 => {
                 for message in messages {
                     let State::Holds(from) = &self.state else { return Ok(()) };
                     Box::pin(self.store(from.clone(), vec![message])).await?;
                 }
                 return Ok(());
             }
-            Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
+            Err(error) if self.is_refusal(&error) => self.pass_over(from, &to, error).await?,
             outcome => outcome?,
         }
         if matches!(&self.state, State::Holds(Some(at)) if *at == to) {
@@ -73,6 +73,12 @@ impl Running {
         self.progress.confirm(messages.len() as u64);
         self.metrics.received.increment(messages.len() as u64);
         Ok(())
+    }
+
+    /// Returns true if PostgreSQL or the client library refused a message because of its content,
+    /// and not because of the queue, which would refuse every message.
+    fn is_refusal(&self, error: &Error) -> bool {
+        is_refusal(error) && !is_of_queue(error, &self.queue.description().name)
     }
 
     fn draft(&self, message: &Incoming) -> Draft<Raw> {
@@ -129,6 +135,17 @@ fn is_refusal(error: &Error) -> bool {
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
         error.is_bad_payload() || error.sqlstate().map_or(of_library, |state| !is_of_server(state.code()))
     })
+}
+
+/// Returns true if the queue refuses every message: it was drained, its sequence is behind its
+/// table, as after a restore of data alone, or its sequence is used up.
+fn is_of_queue(error: &Error, queue: &str) -> bool {
+    let names = |constraint: &str| error.to_string().contains(&format!("\"{constraint}\""));
+    match error.database().and_then(|error| error.sqlstate()).map_or("", |state| state.code()) {
+        "23514" => names("drained"),
+        "23505" => names(&format!("key_{queue}")),
+        code => code == "2200H",
+    }
 }
 
 /// Returns true for codes of errors that are temporary or that affect every message. All other

@@ -89,3 +89,39 @@ async fn a_relay_ends_when_its_position_is_gone() {
         assert!(error.contains("the position of relay \"q from told\" is gone"), "{error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_that_refuses_everything_loses_no_message() {
+    let refuses = [
+        "alter table trunkline.queue_q add constraint drained check (false) not valid",
+        "select setval('trunkline.id_q', 1024, false)",
+        "alter sequence trunkline.id_q maxvalue 2048; select setval('trunkline.id_q', 2048)",
+    ];
+    let accepts = [
+        "alter table trunkline.queue_q drop constraint drained",
+        "select trunkline.repair_sequence('q')",
+        "alter sequence trunkline.id_q maxvalue 9223372036854775807",
+    ];
+    for (refuses, accepts) in refuses.into_iter().zip(accepts) {
+        let db = database().await;
+        let queue = db.queue::<Raw>("q").await.expect("opened");
+        queue.enqueue(Raw("0".into())).await.expect("enqueued");
+        let sql = async |text: &str| {
+            for text in text.split("; ") {
+                db.run(&Statement::<(), ()>::of(text.to_owned()), ()).await.expect("done");
+            }
+        };
+        sql(refuses).await;
+        let stop = CancellationToken::new();
+        let relay = relay_from(Told(vec!["1".to_owned(), "2".to_owned()]), queue.clone()).pass_over(true);
+        let progress = relay.progress();
+        let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+        crate::stand::until("it has failed", async || progress.last_error().is_some()).await;
+        sql(accepts).await;
+        crate::stand::until("all are there", async || queue.stats().await.is_ok_and(|stats| stats.messages == 3)).await;
+        let skipped = Statement::<(), (i64,)>::new("select coalesce(sum(refused), 0)::int8 from trunkline.relay");
+        assert_eq!(db.run(&skipped, ()).await.expect("asked"), (0,), "{refuses}");
+        stop.cancel();
+        running.await.expect("no panic").expect("a clean end");
+    }
+}
