@@ -20,11 +20,12 @@ from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
     select greatest(s.last_autovacuum, s.last_vacuum) as at,
            coalesce(greatest(s.last_autovacuum, s.last_vacuum), (select q.created_at from trunkline.queue q where q.name = substr(s.relname, strpos(s.relname, '_') + 1)),
                     '-infinity') as since) l, lateral (
-    select exists (select from pg_stat_activity a where a.datname = current_database() and a.backend_xmin is not null and a.xact_start < l.at
+    select l.at is not null and (exists (select from pg_stat_activity a where a.datname = current_database() and a.backend_xmin is not null and a.xact_start < l.at
                      and not exists (select from pg_stat_progress_vacuum w where w.pid = a.pid))
         or exists (select from pg_prepared_xacts p where p.database = current_database() and p.prepared < l.at)
-        or exists (select from pg_replication_slots r where r.xmin is not null)
-        or exists (select from pg_stat_replication r where r.backend_xmin is not null) as is_held) v
+        -- A standby with hot_standby_feedback always has some transaction, so only old ones count.
+        or exists (select from pg_replication_slots r where age(r.xmin) > 100000)
+        or exists (select from pg_stat_replication r where age(r.backend_xmin) > 100000)) as is_held) v
 left join lateral (
     select format('session %s (%s) has an open transaction that used the table', k.pid, coalesce(nullif(a.application_name, ''), 'no application name')) as who
     from pg_locks k join pg_stat_activity a on a.pid = k.pid

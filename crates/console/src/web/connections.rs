@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use super::{
+    access::Visitor,
     admission::{Door, Seat},
     reply::plain,
     stall::Stall,
@@ -124,7 +125,8 @@ async fn converse(
 /// Reads the whole body of a request. Refuses a body that arrives too slowly or is too large.
 pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    let most = if head.uri.path() == "/login" { BODY_OF_LOGIN } else { BODY };
+    // Only a visitor who is logged in may send a large form.
+    let most = if head.extensions.get::<Visitor>().is_some() { BODY } else { BODY_OF_LOGIN };
     match timeout(bounds.patience, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         Ok(Err(_)) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large or incomplete; nothing was done\n"),

@@ -202,7 +202,9 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
 /// Writes the latest point of each queue for all consoles, and reads the last hour that all
 /// consoles have written.
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
-    let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back()?)));
+    // An older point would be written as this minute's.
+    let fresh = |point: &&Point| point.at.elapsed() < POINT;
+    let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back().filter(fresh)?)));
     let hour = history::share(db, last.collect()).await?;
     for known in queues.values_mut() {
         known.points.clear();

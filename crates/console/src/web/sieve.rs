@@ -111,9 +111,9 @@ impl Sieve {
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
-    format!(
-        "pg_catalog.left(case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end, 500)"
-    )
+    // A form would send a carriage return at the end as two characters.
+    let line = format!("case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end");
+    format!("pg_catalog.left(pg_catalog.rtrim({line}, E'\\r'), 500)")
 }
 
 /// Returns SQL for the kind of an error's line. Addresses, ids and numbers become `#`, but a status
