@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..times import Duration, checked_count, seconds
 
@@ -48,12 +50,21 @@ class RetryAfter(Exception):
         self.delay = delay_of(delay)
         super().__init__(reason or f"retry after {self.delay:g} s")
 
-    def __reduce__(self) -> tuple[type[RetryAfter], tuple[float, str]]:
-        return type(self), (self.delay, str(self))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored(self)
 
 
 class Bury(Exception):
     """Raised by a handler to make the message a dead letter immediately, without a retry."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored(self)
+
+
+def _restored(error: Exception) -> tuple[Any, ...]:
+    """Returns how `pickle` restores an error: without its class's own `__init__`, which may take
+    other arguments."""
+    return copyreg.__newobj__, (type(error), *error.args), error.__dict__  # type: ignore[attr-defined]
 
 
 def delay_of(value: object) -> float:
