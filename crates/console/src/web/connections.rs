@@ -126,7 +126,8 @@ async fn converse(
 pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     // Only a visitor who is logged in may send a large form.
-    let most = if head.extensions.get::<Visitor>().is_some() { BODY } else { BODY_OF_LOGIN };
+    let is_known = head.extensions.get::<Visitor>().is_some() && head.uri.path() != "/login";
+    let most = if is_known { BODY } else { BODY_OF_LOGIN };
     match timeout(bounds.patience, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         Ok(Err(_)) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large or incomplete; nothing was done\n"),
