@@ -25,17 +25,15 @@ impl ClientSession {
     }
 
     async fn prepare(self: &Arc<Self>, text: &str, types: &[Type]) -> Result<Statement, WireError> {
-        if self.connection.keeps_no_statements() {
-            // Behind a pooler in transaction mode, the name may be that of another program's
-            // statement.
-            let reply = self.connection.send(Group::prepare("", text, types)?).await?;
-            let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
+        // Behind a pooler in transaction mode, a name may be that of another program's statement.
+        let keeps = self.connection.keeps_statements();
+        let name = if keeps { self.name('c') } else { String::new() };
+        let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
+        let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
+        if !keeps {
             return Ok(Statement::kept(Prepared { text: text.into(), named: None, columns }));
         }
-        let name = self.name('c');
-        let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
         let named = Arc::new(CachedStatement::new(name, text.into()));
-        let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
         let named_columns: &OnceLock<_> = &named.typed;
         let columns = named_columns.get_or_init(|| columns).clone();
         let prepared = Prepared { text: named.text.clone(), named: Some(named), columns };

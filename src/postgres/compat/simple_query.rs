@@ -15,13 +15,10 @@ use super::{
     row::{SimpleColumn, SimpleQueryMessage, SimpleQueryRow},
     session::ClientSession,
 };
-use crate::postgres::wire::{Group, Signature, frames};
+use crate::postgres::wire::{Group, Reply, Signature, frames};
 
 pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
-    let mut group = Group::new();
-    group.script(text)?;
-    let reply = client.connection.send(group).await?;
-    forget_deallocated(client, text);
+    let reply = run(client, text).await?;
     let (mut messages, mut columns) = (Vec::new(), Arc::from([]));
     for chunk in reply.chunks() {
         let mut rest = chunk.clone();
@@ -46,12 +43,16 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
     Ok(messages)
 }
 
-/// Forgets the texts that the client has prepared, if these statements may have deallocated them.
-fn forget_deallocated(client: &ClientSession, text: &str) {
-    let words = text.to_ascii_lowercase();
-    if words.contains("discard") || words.contains("deallocate") {
+/// Runs statements. Forgets the texts that the client has prepared if one of them deallocates all.
+async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
+    let mut group = Group::new();
+    group.script(text)?;
+    let reply = client.connection.send(group).await?;
+    let deallocates = |tag: &[u8]| [&b"DISCARD ALL\0"[..], b"DEALLOCATE ALL\0"].contains(&tag);
+    if reply.chunks().iter().flat_map(|chunk| frames(chunk)).any(|(kind, body)| kind == b'C' && deallocates(body)) {
         client.connection.forget_all();
     }
+    Ok(reply)
 }
 
 impl Client {
@@ -76,9 +77,7 @@ impl Client {
     /// # Errors
     /// The errors of [`Client::prepare`].
     pub async fn batch_execute(&self, query: &str) -> Result<(), Error> {
-        self.inner.connection.batch(query).await?;
-        forget_deallocated(&self.inner, query);
-        Ok(())
+        run(&self.inner, query).await.map(drop)
     }
 
     /// Checks that the server answers.

@@ -69,9 +69,9 @@ impl Connection {
         Self { shared, unnamed: None }
     }
 
-    /// Returns true if each use of a statement parses it again, for a pooler in transaction mode.
-    pub fn keeps_no_statements(&self) -> bool {
-        self.unnamed.is_some()
+    /// Returns false if each use of a statement parses it again, for a pooler in transaction mode.
+    pub fn keeps_statements(&self) -> bool {
+        self.unnamed.is_none()
     }
 
     pub fn is_closed(&self) -> bool {
