@@ -308,7 +308,8 @@ impl<T: Payload> Attempt<T> {
     /// Acknowledges the message inside a transaction of the handler. If the handler then returns
     /// `Ok`, the worker does not settle the message, because it cannot learn how that transaction
     /// ends. If the transaction is not committed, the message is delivered again when its lease
-    /// ends. By contrast, [`Attempt::transaction`] reports the outcome to the worker.
+    /// ends. A handler that exceeds its timeout does not change that. By contrast,
+    /// [`Attempt::transaction`] reports the outcome to the worker.
     ///
     /// # Errors
     /// The errors of [`Queue::ack_in`]. After

@@ -123,17 +123,16 @@ impl<T: Payload> Station<T> {
         let span = span::handle(self.name(), &start.messages);
         let told = start.told;
         let attempt = told.clone().map(|told| Attempt::new(self.queue.clone(), first, told));
-        let began = Instant::now();
+        let limit = self.options.timeout.map(|longest| (Instant::now(), longest));
         let work = self.handler.answers(start.messages, attempt, self.options.timeout);
         let answers = work.instrument(span.clone()).await;
-        let own_end = match told.map_or(OwnEnd::None, |told| told.own_end()) {
-            // A handler that took too long may have left its transaction open, for example in a
-            // thread. To settle the message would wait for that transaction.
-            OwnEnd::Assumed if self.options.timeout.is_some_and(|longest| began.elapsed() >= longest) => {
-                if answers.iter().all(Result::is_ok) { OwnEnd::Assumed } else { OwnEnd::Open }
-            }
-            own_end => own_end,
-        };
+        let mut own_end = told.map_or(OwnEnd::None, |told| told.own_end());
+        // A handler that took too long may have left its transaction open, for example in a thread.
+        // To settle the message would wait for that transaction.
+        let is_late = || limit.is_some_and(|(began, longest)| began.elapsed() >= longest);
+        if own_end == OwnEnd::Assumed && answers.iter().any(Result::is_err) && is_late() {
+            own_end = OwnEnd::Open;
+        }
         let hooks = &self.options.hooks;
         if hooks.watch_attempts() {
             let leases: Vec<Lease> = self.held().leases(nr).map(|(lease, _)| lease).collect();

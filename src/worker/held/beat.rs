@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Instant};
 use super::{Held, MARGIN, order::Prefetched};
 use crate::{queue::message::Lease, worker::renewal_barrier::Renewal};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::worker) struct Beat {
     /// The leases of messages to give back, because they would not start soon.
     pub release: Vec<Lease>,
@@ -65,7 +65,9 @@ impl<T> Held<T> {
                 running.until = extended.map_or(running.until, |extended| extended.of(running.until));
                 if running.until + MARGIN < now {
                     running.lost = true;
-                    told.inspect(|told| told.lose());
+                    if let Some(told) = told {
+                        told.lose();
+                    }
                 }
             }
         }
