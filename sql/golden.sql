@@ -4296,7 +4296,9 @@ declare
     done bool[];
 begin
     payloads := payloads[:];
-    keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);
+    if array_ndims(keys) > 1 or array_lower(keys, 1) <> 1 then
+        keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);
+    end if;
     metadata := metadata[:];
     sizes := array(
         select trunkline.payload_bytes('tasks', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0)
