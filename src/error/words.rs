@@ -59,7 +59,7 @@ pub(super) fn no_queue(name: &str) -> String {
         );
     }
     format!(
-        "there is no queue {name:?}, and a queue cannot be named so: a name has 1 to 48 characters, a lower-case letter and then a-z, \
+        "there is no queue {name:?}, and a queue cannot have this name: a name has 1 to 48 characters, a lower-case letter, then a-z, \
          0-9, \"_\", \".\" or \"-\""
     )
 }

@@ -73,13 +73,12 @@ impl<T: Payload> Consumer<T> {
                 |(at, n, Seat { shard, consumer, .. })| async move { (at, n, &*shard, consumer.due_now(n, how).await) },
             )
             .collect();
-        let (mut full, mut answered, begun) = (Vec::new(), Vec::new(), Instant::now());
+        let (mut full, begun) = (Vec::new(), Instant::now());
         loop {
             let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| found.is_empty());
             let deadline = begun + longest.unwrap_or(SILENCE);
             let Ok(Some((at, n, shard, outcome))) = timeout_at(deadline, answers.next()).await else { break };
             silent.retain(|(silent, _)| *silent != at);
-            answered.push(at);
             match outcome {
                 Ok(None) => {}
                 Ok(Some(offer)) => {
@@ -95,11 +94,12 @@ impl<T: Payload> Consumer<T> {
             }
         }
         drop(answers);
-        for at in answered {
-            self.seats[at].patience = SILENCE;
-        }
-        for (at, _) in silent {
-            let seat = &mut self.seats[at];
+        for (at, _) in asked {
+            let seat = &mut self.seats[*at];
+            if !silent.iter().any(|(silent, _)| silent == at) {
+                seat.patience = SILENCE;
+                continue;
+            }
             let waited = begun.elapsed();
             let told = io::Error::new(io::ErrorKind::TimedOut, format!("no answer to a dequeue in {waited:.1?}"));
             seat.shard.lost(&Error::new(Kind::Unreachable(told)));

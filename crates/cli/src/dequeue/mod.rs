@@ -37,8 +37,8 @@ if the queue's payloads are JSON). It has no due time, because every dequeued me
 With at-least-once, a message is acknowledged only after it was written and, if standard output is a
 pipe, read from it; leases are extended while a slow reader reads. After SIGINT, SIGTERM or the end of
 the reader, all other messages are given back at once, and no attempt is counted. A signal waits a
-second for the reader; after that, what is in its pipe counts as read. With at-most-once, messages that were taken from the queue and
-could not be written are lost.
+second for the reader; after that, what is in its pipe counts as read. With at-most-once, messages
+that were taken from the queue and could not be written are lost.
 
 Examples:
   trunkline dequeue words > words.txt             all that is due now

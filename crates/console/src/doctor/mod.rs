@@ -168,11 +168,12 @@ impl Doctor {
         }
         let moves = "select pg_catalog.to_regclass('trunkline.moving') is not null";
         let (check, text) = MOVING;
-        let has_moved = match Text::of(db, moves).run::<(), (bool,)>(db, ()).await {
-            Err(error) if lacks_right(&error) => false, // a finding about the queues follows
-            found => found?.0,
-        };
-        if self.wants(check) && has_moved {
+        let has_moved = self.wants(check)
+            && match Text::of(db, moves).run::<(), (bool,)>(db, ()).await {
+                Err(error) if lacks_right(&error) => false, // a finding about the queues follows
+                found => found?.0,
+            };
+        if has_moved {
             findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
         }
         let no_index: Vec<String> =
