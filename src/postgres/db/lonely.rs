@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        LazyLock,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -18,22 +18,19 @@ const LOOP: Duration = Duration::from_secs(2);
 /// The minimum time between two pieces of advice of a [`Db`](crate::Db).
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Returns the time since the first use in milliseconds, never 0.
-fn now() -> u64 {
-    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(BEGAN.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
-}
-
 /// The time at which advice was last logged. All [`LonelyTrips`] of a [`Db`](crate::Db) share it.
 #[derive(Debug, Default)]
-pub(crate) struct LonelyAdvice(AtomicU64);
+pub(crate) struct LonelyAdvice(Mutex<Option<Instant>>);
 
 impl LonelyAdvice {
     /// Returns true if advice is due. The next advice is then due a minute later.
     fn is_due(&self) -> bool {
-        let (now, last) = (now(), self.0.load(Ordering::Relaxed));
-        let is_due = last == 0 || u128::from(now.saturating_sub(last)) >= QUIET.as_millis();
-        is_due && self.0.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| last.elapsed() >= QUIET);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
     }
 }
 
@@ -42,7 +39,7 @@ impl LonelyAdvice {
 pub(crate) struct LonelyTrips {
     row: AtomicU32,
     /// The time of the first statement in the series.
-    began: AtomicU64,
+    began: Mutex<Option<Instant>>,
 }
 
 impl LonelyTrips {
@@ -66,15 +63,18 @@ impl LonelyTrips {
             return false;
         }
         match self.row.fetch_add(1, Ordering::Relaxed) + 1 {
-            1 => self.began.store(now(), Ordering::Relaxed),
+            1 => *self.began() = Some(Instant::now()),
             MANY.. => {
                 self.row.store(0, Ordering::Relaxed);
-                let took = now().saturating_sub(self.began.load(Ordering::Relaxed));
-                return u128::from(took) <= LOOP.as_millis();
+                return self.began().is_some_and(|began| began.elapsed() <= LOOP);
             }
             _ => {}
         }
         false
+    }
+
+    fn began(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
