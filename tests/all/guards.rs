@@ -1,7 +1,8 @@
 //! States that the database itself makes impossible for every session that writes.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use tokio::spawn;
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Lease, Settings};
 
@@ -180,6 +181,25 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     assert_eq!(queue.enqueue(7).await.expect("enqueued").id(), next);
     let again: i64 = sql.query_one("select trunkline.repair_sequence('q')", &[]).await.expect("repaired").get(0);
     assert_eq!(again, next + 1024, "it never goes back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repaired_sequence_gives_no_id_twice_while_producers_enqueue() {
+    let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let producing = spawn(async move {
+        let mut ids = BTreeSet::new();
+        for n in 0..2_000 {
+            ids.insert(queue.enqueue(n).await.expect("enqueued").id());
+        }
+        ids.len()
+    });
+    let other = connect(&url).await;
+    while !producing.is_finished() {
+        for session in [&sql, &other] {
+            session.batch_execute("select trunkline.repair_sequence('q')").await.expect("nothing to repair");
+        }
+    }
+    assert_eq!(producing.await.expect("no panic"), 2_000);
 }
 
 /// A dropped take puts the message back unchanged: its attempts do not change.
