@@ -5,6 +5,7 @@ use crate::find::Binaries;
 use crate::home::Home;
 use crate::places;
 use crate::running::Running;
+use crate::server::{self, Stop};
 use crate::watchdog::Watchdog;
 use std::ffi::OsString;
 use std::fmt;
@@ -205,7 +206,13 @@ impl Builder {
         let socket_dir = home.socket_dir().to_owned();
         let Self { settings, environment, .. } = self;
         let mut cluster = Cluster { account, binaries, home, settings, environment, end, socket_dir, watchdog };
-        let running = cluster.run()?;
+        let running = cluster.run().inspect_err(|_| {
+            if cluster.end == End::Stop {
+                // The caller holds the lock, for which the end of the cluster would wait.
+                let _ = server::stop(&cluster.account, &cluster.home.data(), Stop::Fast);
+                cluster.end = End::Stay;
+            }
+        })?;
         running.socket_dir().clone_into(&mut cluster.socket_dir);
         Ok(cluster)
     }

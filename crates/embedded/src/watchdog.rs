@@ -1,21 +1,22 @@
 use crate::account::Account;
 use crate::error::{Error, Result};
 use crate::home::Home;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// The watchdog's script. `$0` is the data folder, `$1` the signal, and `$2` and `$3` are the
-/// folders to remove, or empty. The input ends when the owner ends, and a line of input requests an
-/// orderly end. The script waits a minute for the server's orderly end before it uses force.
+/// The watchdog's script. `$0` is the data folder, `$1` the signal, `$2` a process id that a crash
+/// left in the folder, and `$3` and `$4` are the folders to remove, or empty. The input ends when
+/// the owner ends, and a line of input requests an orderly end. The script waits a minute for the
+/// server's orderly end before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
 pid=
 read -r pid 2>/dev/null < "$0/postmaster.pid"
 case $pid in
-    '' | *[!0-9]*) ;;
+    '' | *[!0-9]* | "$2") ;;
     *)
         kill -s "$1" "$pid"
         tries=0
@@ -26,7 +27,7 @@ case $pid in
         [ -e "$0/postmaster.pid" ] && kill -s QUIT "$pid"
         ;;
 esac
-for folder in "$2" "$3"; do
+for folder in "$3" "$4"; do
     [ -n "$folder" ] && rm -rf -- "$folder"
 done
 "#;
@@ -39,9 +40,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
+    /// Starts the watchdog of a cluster whose server is not running.
     pub(crate) fn start(account: &Account, home: &Home, remove: bool) -> Result<Self> {
+        let left = fs::read_to_string(home.data().join("postmaster.pid")).unwrap_or_default();
         let mut command = account.command("/bin/sh");
         command.arg("-c").arg(SCRIPT).arg(home.data()).arg(if remove { "QUIT" } else { "INT" });
+        command.arg(left.lines().next().unwrap_or_default());
         if remove {
             command.arg(home.root()).arg(home.socket_dir());
         }

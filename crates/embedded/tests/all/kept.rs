@@ -32,6 +32,31 @@ fn cluster_that_stays_is_found_until_it_is_stopped() {
 }
 
 #[test]
+fn cluster_that_does_not_start_says_why_and_can_be_started_later() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    for _ in 0..2 {
+        let error = Cluster::at(&path).setting("shared_buffers", "1000TB").start().unwrap_err().to_string();
+        assert!(error.contains("shared_buffers"), "{error}");
+        assert_eq!(Cluster::status(&path), None);
+    }
+    drop(Cluster::at(&path).start().unwrap());
+}
+
+#[test]
+fn process_named_by_a_stale_file_is_left_alone() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let (owner, other) = (Cluster::at(&path).start().unwrap(), Cluster::temporary().start().unwrap());
+    owner.stop(Stop::Immediate).unwrap();
+    drop(owner);
+    let left = format!("{}\n/elsewhere\n1700000000\n", other.pid().unwrap());
+    fs::write(path.join("data/postmaster.pid"), left).unwrap();
+    Cluster::at(&path).setting("shared_buffers", "1000TB").start().unwrap_err();
+    assert!(is_alive(other.pid().unwrap()));
+}
+
+#[test]
 #[ignore = "a part in other tests"]
 fn starter() {
     if let Some(path) = again::argument() {
