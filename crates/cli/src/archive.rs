@@ -40,9 +40,13 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let archived = queue.archived(args.after, args.n).await?;
-    let queue = queue.description();
-    if args.json {
-        return print::lines(archived.iter().map(|(id, message)| object(*id, message, &queue)));
+    print_page(archived, &queue.description(), args.json)?;
+    queue.check_reached()
+}
+
+fn print_page(archived: Vec<(Id, Archived<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {
+    if as_json {
+        return print::lines(archived.iter().map(|(id, message)| object(*id, message, queue)));
     }
     let mut table = Table::new([">id", "archived at", ">attempts", ">priority", "key", "payload", "metadata"]);
     for (id, message) in archived {
@@ -56,7 +60,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             preview_of_metadata(&message.metadata),
         ]);
     }
-    print::text(table.of(&queue).to_string())
+    print::text(table.of(queue).to_string())
 }
 
 fn object(id: Id, message: &Archived<Readable<Text>>, queue: &Description) -> Line {

@@ -33,8 +33,9 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let how = (args.at_least, args.max_pause.as_secs_f64(), args.if_held);
-    let compacted = match database.queue_unread(&args.queue).await? {
-        AnyQueue::One(queue) => vec![compact(queue, how).await?],
+    let queue = database.queue_unread(&args.queue).await?;
+    let compacted = match &queue {
+        AnyQueue::One(queue) => vec![compact(queue.clone(), how).await?],
         AnyQueue::Sharded(queue) => {
             let parts = queue.on_each(|part| compact(part, how)).await;
             parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()?
@@ -43,7 +44,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
         print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
     }
-    print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())
+    print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())?;
+    queue.check_reached()
 }
 
 /// The number of freed bytes, and the reason if there are none.

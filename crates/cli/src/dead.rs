@@ -73,7 +73,11 @@ pub struct Which {
 
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
-        Verb::List { queue, n, after, json } => list(&database.queue_to_show(&queue).await?, n, after, json).await,
+        Verb::List { queue, n, after, json } => {
+            let queue = database.queue_to_show(&queue).await?;
+            list(queue.dead_letters(after, n).await?, &queue.description(), json)?;
+            queue.check_reached()
+        }
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
             let count = queue.replay((!which.all).then_some(&*which.ids)).await?;
@@ -92,7 +96,10 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
 
 fn told(queue: &AnyQueue<Unread>, count: usize, which: &Which) -> Result<()> {
     print::done([count].iter())?;
-    if count == 0 && !which.all {
+    if which.all {
+        return queue.check_reached();
+    }
+    if count == 0 {
         let name = queue.description().name;
         return Err(Error::new(format!("none of these ids is a dead letter of queue {name:?}"))
             .hint(format!("`trunkline dead list {name}` shows them")));
@@ -100,11 +107,9 @@ fn told(queue: &AnyQueue<Unread>, count: usize, which: &Which) -> Result<()> {
     Ok(())
 }
 
-async fn list(queue: &AnyQueue<Readable<Text>>, n: usize, after: Id, as_json: bool) -> Result<()> {
-    let letters = queue.dead_letters(after, n).await?;
-    let queue = queue.description();
+fn list(letters: Vec<(Id, DeadLetter<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {
     if as_json {
-        return print::lines(letters.iter().map(|(id, letter)| object(*id, letter, &queue)));
+        return print::lines(letters.iter().map(|(id, letter)| object(*id, letter, queue)));
     }
     let mut table = Table::new([">id", "dead at", ">attempts", ">priority", "key", "error", "payload", "metadata"]);
     for (id, letter) in letters {
@@ -119,7 +124,7 @@ async fn list(queue: &AnyQueue<Readable<Text>>, n: usize, after: Id, as_json: bo
             preview_of_metadata(&letter.metadata),
         ]);
     }
-    print::text(table.of(&queue).to_string())
+    print::text(table.of(queue).to_string())
 }
 
 fn object(id: Id, letter: &DeadLetter<Readable<Text>>, queue: &Description) -> Line {

@@ -39,9 +39,13 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let messages = queue.peek(args.n).await?;
-    let queue = queue.description();
-    if args.json {
-        return print::lines(messages.iter().map(|(id, message)| object(*id, message, &queue)));
+    print_page(messages, &queue.description(), args.json)?;
+    queue.check_reached()
+}
+
+fn print_page(messages: Vec<(Id, Peeked<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {
+    if as_json {
+        return print::lines(messages.iter().map(|(id, message)| object(*id, message, queue)));
     }
     let mut table =
         Table::new([">id", "state", "due at", ">attempt", ">priority", "key", "payload", "metadata", "error"]);
@@ -58,7 +62,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             message.error.unwrap_or_default(),
         ]);
     }
-    print::text(table.of(&queue).to_string())
+    print::text(table.of(queue).to_string())
 }
 
 fn object(id: Id, message: &Peeked<Readable<Text>>, queue: &Description) -> Line {

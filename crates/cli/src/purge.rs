@@ -49,14 +49,18 @@ pub struct Prune {
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
     crate::confirm(format!("delete all waiting and leased messages of queue {:?}", args.queue), args.yes).await?;
-    print::done([database.queue_unread(&args.queue).await?.purge().await?].iter())
+    let queue = database.queue_unread(&args.queue).await?;
+    print::done([queue.purge().await?].iter())?;
+    queue.check_reached()
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
     if args.older_than.is_zero() {
         crate::confirm(format!("delete the whole archive of queue {:?}", args.queue), args.yes).await?;
     }
-    print::done([database.queue_unread(&args.queue).await?.prune(args.older_than).await?].iter())
+    let queue = database.queue_unread(&args.queue).await?;
+    print::done([queue.prune(args.older_than).await?].iter())?;
+    queue.check_reached()
 }
 
 pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {

@@ -14,7 +14,7 @@ pub use self::{
     consumer::AnyConsumer,
     id::{Id, Lent},
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
@@ -42,6 +42,20 @@ impl<T: Payload> AnyQueue<T> {
         match self {
             Self::One(queue) => queue.description().clone(),
             Self::Sharded(queue) => queue.description(),
+        }
+    }
+
+    /// Fails if a server could not be reached, after the command has done its work on the others.
+    pub fn check_reached(&self) -> Result<()> {
+        let Self::Sharded(queue) = self else { return Ok(()) };
+        let down = queue.shards().list().into_iter().filter_map(|shard| {
+            let why = shard.down?;
+            Some(format!("{}: {why}", shard.server))
+        });
+        match &*down.collect::<Vec<_>>() {
+            [] => Ok(()),
+            down => Err(Error::new(format!("the result is only of the other servers: {}", down.join("; ")))
+                .hint("run the command again when these servers answer")),
         }
     }
 

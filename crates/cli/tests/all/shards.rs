@@ -226,3 +226,25 @@ fn messages_of_an_interrupted_move_are_shown_and_not_forgotten() {
         ["a", "b", "c", "moves"]
     );
 }
+
+#[test]
+fn result_that_lacks_a_server_is_an_error() {
+    let mut both = two();
+    both.ok(&["enqueue", "q", "x"]);
+    both.url += "\npostgres://127.0.0.1:1/gone";
+    for command in [
+        &["peek", "q"][..],
+        &["dead", "list", "q"],
+        &["dead", "replay", "q", "--all"],
+        &["dead", "discard", "q", "--all", "--yes"],
+        &["archive", "q"],
+        &["prune", "q", "--older-than", "1d"],
+        &["compact", "q"],
+        &["purge", "q", "--yes"],
+    ] {
+        let (code, why) = both.fails(command);
+        assert_eq!(code, 1, "{command:?}: {why}");
+        assert!(why.contains("the result is only of the other servers: 127.0.0.1:1"), "{command:?}: {why}");
+    }
+    assert_eq!(both.json(&["stats", "q", "--json"])[0]["messages"], 0);
+}
