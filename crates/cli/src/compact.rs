@@ -44,8 +44,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
         print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
     }
-    print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())?;
-    queue.check_reached()
+    let printed = print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter());
+    queue.check_reached().and(printed)
 }
 
 /// The number of freed bytes, and the reason if there are none.

@@ -235,7 +235,8 @@ fn in_schema(url: &str, schema: Option<&str>) -> String {
     match schema.filter(|schema| !schema.is_empty()) {
         None => url.to_owned(),
         Some(schema) if url.contains("://") => {
-            let mark = if url.contains('?') { '&' } else { '?' };
+            let place = url.rsplit('@').next().unwrap_or(url); // a password may contain a question mark
+            let mark = if place.contains('?') { '&' } else { '?' };
             format!("{url}{mark}schema={}", schema.replace('%', "%25").replace('&', "%26"))
         }
         Some(schema) => format!("{url} schema='{}'", schema.replace('\\', "\\\\").replace('\'', "\\'")),

@@ -75,8 +75,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
         Verb::List { queue, n, after, json } => {
             let queue = database.queue_to_show(&queue).await?;
-            list(queue.dead_letters(after, n).await?, &queue.description(), json)?;
-            queue.check_reached()
+            let printed = list(queue.dead_letters(after, n).await?, &queue.description(), json);
+            queue.check_reached().and(printed)
         }
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
@@ -95,10 +95,11 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
 }
 
 fn told(queue: &AnyQueue<Unread>, count: usize, which: &Which) -> Result<()> {
-    print::done([count].iter())?;
+    let printed = print::done([count].iter());
     if which.all {
-        return queue.check_reached();
+        return queue.check_reached().and(printed);
     }
+    printed?;
     if count == 0 {
         let name = queue.description().name;
         return Err(Error::new(format!("none of these ids is a dead letter of queue {name:?}"))

@@ -76,19 +76,23 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    if args.json {
-        print::lines(found.iter().map(|(server, finding)| object(server, finding)))?;
+    let written = if args.json {
+        print::lines(found.iter().map(|(server, finding)| object(server, finding)))
     } else if found.is_empty() {
-        print::line("nothing is wrong")?;
+        print::line("nothing is wrong")
     } else {
         let told: Vec<String> = found.iter().map(|(server, finding)| told(server, finding)).collect();
-        print::text(told.join("\n"))?;
-    }
+        print::text(told.join("\n"))
+    };
+    verdict(&found, args.strict).and(written) // a closed reader does not hide the verdict
+}
+
+fn verdict(found: &[(String, Finding)], is_strict: bool) -> Result<()> {
     let of = |severity| found.iter().filter(|(_, finding)| finding.severity == severity).count();
     match (of(Severity::Wrong), of(Severity::Unchecked), of(Severity::Advice)) {
         (0, 0, 0) => Ok(()),
-        (0, 0, 1) if args.strict => Err(Error::found("--strict: the doctor has one piece of advice", 4)),
-        (0, 0, advice) if args.strict => {
+        (0, 0, 1) if is_strict => Err(Error::found("--strict: the doctor has one piece of advice", 4)),
+        (0, 0, advice) if is_strict => {
             Err(Error::found(format!("--strict: the doctor has {advice} pieces of advice"), 4))
         }
         (0, 0, _) => Ok(()),

@@ -51,7 +51,8 @@ impl Lines {
         let bar = progress::bytes("enqueueing", length);
         bar.enable_steady_tick(progress::TICK);
         let (out, chunks) = mpsc::channel(AHEAD);
-        let reader = Reader { input: BufReader::with_capacity(256 << 10, input), longest, is_idle, number: 0 };
+        let reader =
+            Reader { input: BufReader::with_capacity(256 << 10, input), longest, is_idle, number: 0, failed: None };
         let (seen, name) = (bar.clone(), path.display().to_string());
         thread::spawn(move || read(reader, &name, &seen, &out));
         Ok(Self { chunks, bar })
@@ -94,32 +95,53 @@ struct Reader<R> {
     is_idle: fn() -> bool,
     /// The number of the last line that was read.
     number: u64,
+    /// The error after the lines of the previous chunk.
+    failed: Option<io::Error>,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the next lines. Returns an empty list at the end.
+    /// Reads the next lines. Returns an empty list at the end. The lines before an error are
+    /// returned before it.
     fn chunk(&mut self, bar: &ProgressBar) -> io::Result<Vec<Text>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {
             if !lines.is_empty() && self.input.buffer().is_empty() && (self.is_idle)() {
                 break;
             }
-            let mut line = Vec::new();
-            let read = self.input.by_ref().take(self.longest as u64 + 1).read_until(b'\n', &mut line)?;
-            if read == 0 {
-                break;
+            match self.line() {
+                Ok(None) => break,
+                Ok(Some((line, read))) => {
+                    bytes += read;
+                    lines.push(line);
+                }
+                Err(error) if lines.is_empty() => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
             }
-            self.number += 1;
-            if line.last() == Some(&b'\n') {
-                line.pop();
-            } else if read > self.longest {
-                return Err(io::ErrorKind::FileTooLarge.into());
-            }
-            bytes += read;
-            lines.push(Text(line));
         }
         bar.inc(bytes as u64);
         Ok(lines)
+    }
+
+    /// Reads a line. Returns it without its line break, and the number of bytes that were read.
+    fn line(&mut self) -> io::Result<Option<(Text, usize)>> {
+        let mut line = Vec::new();
+        let read = self.input.by_ref().take(self.longest as u64 + 1).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        } else if read > self.longest {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(Some((Text(line), read)))
     }
 }
 
@@ -128,7 +150,7 @@ mod tests {
     use super::*;
 
     fn reader(input: &[u8], is_idle: fn() -> bool) -> Reader<&[u8]> {
-        Reader { input: BufReader::with_capacity(8, input), longest: 9, is_idle, number: 0 }
+        Reader { input: BufReader::with_capacity(8, input), longest: 9, is_idle, number: 0, failed: None }
     }
 
     #[test]
@@ -149,6 +171,8 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_is_named() {
         let mut reader = reader(b"one\n0123456789\n", || false);
+        let before = reader.chunk(&ProgressBar::hidden()).expect("the line before it can be read");
+        assert_eq!(before, [Text(b"one".into())]);
         let error = reader.chunk(&ProgressBar::hidden()).expect_err("it is too long");
         assert!(error.kind() == io::ErrorKind::FileTooLarge && reader.number == 2);
     }

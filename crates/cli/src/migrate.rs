@@ -9,6 +9,7 @@ use crate::{
 };
 
 pub async fn run(database: &Database) -> Result<()> {
+    let mut written = Ok(()); // a failed write does not keep the other servers from being migrated
     for (place, db) in database.connect_each().await? {
         let steps = db.migrate().await.map_err(|error| Error::from(error).at(&place))?;
         let found = db.schema_version().await.map_err(|error| Error::from(error).at(&place))?;
@@ -20,7 +21,8 @@ pub async fn run(database: &Database) -> Result<()> {
             0 => format!("the schema is at version {SCHEMA_VERSION} already"),
             _ => format!("the schema is at version {SCHEMA_VERSION} now"),
         };
-        print::done([if place.is_empty() { told } else { format!("{place}: {told}") }].iter())?;
+        let line = if place.is_empty() { told } else { format!("{place}: {told}") };
+        written = written.and(print::done([line].iter()));
     }
-    Ok(())
+    written
 }

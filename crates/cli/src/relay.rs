@@ -90,7 +90,10 @@ mod with_brokers {
     };
 
     use serde_json::json;
-    use tokio::time::interval;
+    use tokio::{
+        task::{JoinHandle, spawn_blocking},
+        time::{MissedTickBehavior, interval},
+    };
     use trunkline_relay::{Error as RelayError, Inward, Progress, Relay};
 
     use super::Args;
@@ -223,10 +226,21 @@ mod with_brokers {
     ) -> Result<Arc<Progress>> {
         let mut run = std::pin::pin!(run);
         let mut ticks = interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut line: Option<JoinHandle<Result<()>>> = None; // a slow reader delays only the next line
         loop {
             tokio::select! {
                 ended = &mut run => return ended.map_err(told),
-                _ = ticks.tick(), if json => tell(&progress)?,
+                _ = ticks.tick(), if json => {
+                    if line.as_ref().is_some_and(|line| !line.is_finished()) {
+                        continue;
+                    }
+                    if let Some(written) = line.take() {
+                        written.await.unwrap_or_else(|_| Err(Error::new("a bug: the thread that writes has ended")))?;
+                    }
+                    let progress = progress.clone();
+                    line = Some(spawn_blocking(move || tell(&progress)));
+                }
             }
         }
     }

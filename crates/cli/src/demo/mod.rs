@@ -60,6 +60,6 @@ async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
     let took = load.run(args.callers).await?;
 
     let report = Report::new(args, &load, &took, server, fsyncs_per_s);
-    print::text(if args.json { report.json() } else { report.text() })?;
-    load.tally.verdict(load.left().await?)
+    let written = print::text(if args.json { report.json() } else { report.text() });
+    load.tally.verdict(load.left().await?).and(written) // a closed reader does not hide the verdict
 }

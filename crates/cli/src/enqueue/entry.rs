@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use trunkline::{Draft, Metadata, Unique};
+use trunkline::{Description, Draft, Metadata, Unique};
 
 use crate::{text::Text, time};
 
@@ -18,6 +18,9 @@ const KNOWN: [&str; 10] =
 /// queue, and its attempts are counted from the start.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
+
+/// The maximum number of bytes in a key.
+const LONGEST_KEY: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
@@ -52,6 +55,27 @@ impl Entry<'_> {
         match self.due {
             Due::After(delay) => draft.after(delay),
             Due::At(time) => draft.at(time),
+        }
+    }
+
+    /// Returns the reason why a queue cannot have a message with this priority and these keys.
+    pub fn misfit(&self, queue: &Description) -> Option<String> {
+        match (&self.key, &self.unique) {
+            _ if u32::from(self.priority) >= queue.priorities.max(1) => {
+                let highest = queue.priorities.max(1) - 1;
+                Some(format!("its priority is {}: the highest of this queue is {highest}", self.priority))
+            }
+            (None, _) if queue.partitions > 0 => {
+                Some("it has no key, which each message of this queue needs".to_owned())
+            }
+            (Some(_), _) if queue.partitions == 0 => Some("it has a key, and this queue has no keys".to_owned()),
+            (Some(key), _) if key.is_empty() || key.len() > LONGEST_KEY => {
+                Some(format!("its key has {} bytes: expected 1 to {LONGEST_KEY}", key.len()))
+            }
+            (_, Some(_)) if !queue.uniqueness => {
+                Some("it has a unique key, and this queue keeps no unique keys".to_owned())
+            }
+            _ => None,
         }
     }
 }

@@ -187,10 +187,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     };
     let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
     if args.direct {
+        let mut written = Ok(()); // a failed write does not keep the other messages from being sent
         for entry in &entries {
-            print::done([queue.send_direct(entry.draft()).await?].iter())?;
+            written = written.and(print::done([queue.send_direct(entry.draft()).await?].iter()));
         }
-        return Ok(());
+        return written;
     }
     let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())
@@ -227,14 +228,15 @@ async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     }
     lines.bar.finish_and_clear();
     load.bad.tell();
-    print::done([load.enqueued].iter())?;
+    let printed = print::done([load.enqueued].iter());
     if stop.is_asked() {
+        // Ctrl-C also ends the reader of a pipe, which is no reason to be silent.
         return Err(Error::new(format!("interrupted after {} lines", thousands(load.read()))).hint(format!(
             "these lines are enqueued, except bad ones; continue with `tail -n +{} FILE`",
             load.read() + 1
         )));
     }
-    Ok(())
+    printed
 }
 
 /// The progress of loading lines into a queue.
@@ -256,7 +258,12 @@ impl LineLoad<'_> {
     }
 
     async fn enqueue(&mut self, lines: &[Text]) -> Result<()> {
-        let read: Vec<Read<'_>> = lines.iter().map(|line| (line, self.usual.line(line, &self.form))).collect();
+        let queue = self.queue.description();
+        let read = |line| {
+            let entry = self.usual.line(line, &self.form)?;
+            entry.misfit(&queue).map_or(Ok(entry), Err)
+        };
+        let read: Vec<Read<'_>> = lines.iter().map(|line| (line, read(line))).collect();
         for run in read.chunk_by(|(_, one), (_, next)| one.is_ok() && next.is_ok()) {
             match run {
                 [(line, Err(why))] => {

@@ -136,3 +136,20 @@ fn unusable_place_for_bad_lines_is_refused_before_enqueuing() {
     assert!(code == 1 && error.contains("line 2: ") && error.contains("No space left"), "{error}");
     assert!(error.contains("the 1 preceding lines were enqueued"), "{error}");
 }
+
+#[test]
+fn line_whose_priority_or_key_the_queue_cannot_have_is_bad() {
+    let cases: [(&[&str], &str, &str, &str); 4] = [
+        (&[], r#"{"payload":1}"#, r#"{"payload":2,"priority":3}"#, "its priority is 3: the highest of this queue is 0"),
+        (&[], r#"{"payload":1}"#, r#"{"payload":2,"key":"a"}"#, "it has a key, and this queue has no keys"),
+        (&[], r#"{"payload":1}"#, r#"{"payload":2,"unique":"a"}"#, "this queue keeps no unique keys"),
+        (&["--partitions", "2"], r#"{"payload":1,"key":"a"}"#, r#"{"payload":2}"#, "it has no key"),
+    ];
+    for (settings, good, bad, why) in cases {
+        let trunkline = Trunkline::with_queue(&[&["--type", "int4"], settings].concat());
+        let output = trunkline
+            .fed(&["enqueue", "q", "--json-lines", "-", "--bad-lines", "skip"], format!("{bad}\n{good}\n").as_bytes());
+        assert!(output.status.success() && output.stdout == b"1\n", "{}", error(&output));
+        assert!(error(&output).contains("bad line 1: ") && error(&output).contains(why), "{}", error(&output));
+    }
+}
