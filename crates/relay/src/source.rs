@@ -31,6 +31,10 @@ pub trait Source: Send + 'static {
         Box::pin(async {})
     }
 
+    /// Handles what the broker's client has received. The relay calls this every few seconds while
+    /// it does not read, because another relay holds the position or the database is unavailable.
+    fn idle(&mut self) {}
+
     /// Returns the number of messages after the last one that was read, if the broker reports it.
     fn lag(&self) -> Option<u64> {
         None

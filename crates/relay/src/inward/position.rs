@@ -50,6 +50,7 @@ impl Running {
 
     /// Claims the position, or pauses while another relay holds it.
     pub(super) async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
+        self.source.idle();
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
         if let Some((position,)) = self.db.run(&self.claim, of).await? {
             info!(relay = self.name, position, "the relay has claimed its position");

@@ -33,6 +33,9 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(1);
 /// The time limit for listing the partitions.
 const ASKED: Duration = Duration::from_secs(10);
+/// The number of events to handle per call while the source is idle. The client reports once a
+/// second, and calls are at most a few seconds apart.
+const EVENTS: usize = 16;
 /// The interval between two searches for new partitions.
 const RENEWED: Duration = Duration::from_secs(60);
 
@@ -248,6 +251,16 @@ impl Source for KafkaSource {
 
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
         Box::pin(self.read_some(after, most))
+    }
+
+    fn idle(&mut self) {
+        // Without polls, the client would keep the statistics of every second.
+        if std::mem::take(&mut self.assigned) {
+            let _ = self.consumer.unassign(); // if this fails, the next read assigns other offsets
+        }
+        for _ in 0..EVENTS {
+            let _ = self.consumer.recv().now_or_never();
+        }
     }
 
     fn lag(&self) -> Option<u64> {
