@@ -70,8 +70,8 @@ pub fn read(form: &Form) -> std::result::Result<Action, String> {
         let some = |text: &String| Some(text.clone());
         let id = Some(form.id.trim()).filter(|id| !id.is_empty()).map(|id| words::number("the id", id)).transpose()?;
         let (text, key, metadata) = (some(&form.text), some(&form.key), some(&form.metadata));
-        let (from, until) = (some(&form.from), some(&form.until));
-        Ok(Sieve { id, error: form.error.clone(), text, key, metadata, from, until }.tidied())
+        let (from, until, counted) = (some(&form.from), some(&form.until), some(&form.counted));
+        Ok(Sieve { id, error: form.error.clone(), text, key, metadata, from, until, counted }.tidied())
     };
     let schedule = |deed| Ok(Deed::Schedule { name: form.schedule.clone(), deed });
     let deed = match form.verb.as_str() {
@@ -132,19 +132,18 @@ impl Action {
     }
 
     /// Returns the number of messages or dead letters that the action affects, if they can be
-    /// counted in advance.
-    pub async fn count(&self, db: &Db) -> Result<Option<i64>> {
+    /// counted in advance, and the time at which dead letters were counted.
+    pub async fn count(&self, db: &Db) -> Result<Option<(i64, String)>> {
         let letters = match &self.deed {
             Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
             Deed::Purge => {
-                return Ok(Some(counts(db, &self.queue).await?.depth()));
+                return Ok(Some((counts(db, &self.queue).await?.depth(), String::new())));
             }
             _ => return Ok(None),
         };
-        let wanted = Text::of(db, "select pg_catalog.count(*) from chosen");
+        let wanted = Text::of(db, "select pg_catalog.count(*), pg_catalog.statement_timestamp()::text from chosen");
         let text = chosen(db, letters, "$1", "$2").with_text("wanted", &wanted).with_tables(&self.queue);
-        let (count,): (i64,) = text.run(db, (letters.values(), AT_ONCE)).await?;
-        Ok(Some(count))
+        Ok(Some(text.run(db, (letters.values(), AT_ONCE)).await?))
     }
 
     /// Runs the action and writes its audit entry, in one transaction. If a form with this token

@@ -31,13 +31,15 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     if let Err(error) = action.check(&site.db, &is).await {
         return failed(&site, &visitor, form, &action, &error).await;
     }
-    let count = match action.count(&site.db).await {
-        Ok(count) => count.map(words::thousands),
+    // Letters that die after the question are not affected by the answer.
+    let (count, counted) = match action.count(&site.db).await {
+        Ok(Some((count, counted))) => (Some(words::thousands(count)), counted),
+        Ok(None) => (None, String::new()),
         Err(error) => return failed(&site, &visitor, form, &action, &error).await,
     };
     let (head, what, back) = (action.question(), action.in_words(), site.path(&action.place()));
     let (button, is_destructive, typed) = (button(&form.verb).to_owned(), action.is_destructive(), form.typed());
-    let form = form::Form { token: token(), ..form };
+    let form = form::Form { token: token(), counted, ..form };
     let frame = Frame::of(&site, &visitor).await;
     page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
 }

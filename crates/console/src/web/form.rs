@@ -15,6 +15,8 @@ pub struct Form {
     pub text: String,
     pub from: String,
     pub until: String,
+    /// The time at which the confirmation page counted the dead letters.
+    pub counted: String,
     pub schedule: String,
     #[serde(deserialize_with = "with_line_feeds")]
     pub payload: String,
@@ -56,6 +58,7 @@ impl Form {
             ("text", &self.text),
             ("from", &self.from),
             ("until", &self.until),
+            ("counted", &self.counted),
             ("schedule", &self.schedule),
             ("payload", &self.payload),
             ("metadata", &self.metadata),

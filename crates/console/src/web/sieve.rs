@@ -19,13 +19,16 @@ pub struct Sieve {
     pub from: Option<String>,
     /// The time before which the dead letters died.
     pub until: Option<String>,
+    /// The time at which the dead letters were counted for a confirmation. Later ones do not match.
+    pub counted: Option<String>,
 }
 
 impl Sieve {
     /// Removes empty fields. An empty `error` stays, because it selects the dead letters without an
     /// error.
     pub fn tidied(mut self) -> Self {
-        for field in [&mut self.text, &mut self.key, &mut self.metadata, &mut self.from, &mut self.until] {
+        let Self { text, key, metadata, from, until, counted, .. } = &mut self;
+        for field in [text, key, metadata, from, until, counted] {
             *field = field.take().filter(|text| !text.trim().is_empty());
         }
         self
@@ -37,7 +40,7 @@ impl Sieve {
     }
 
     pub fn is_all(&self) -> bool {
-        *self == Self::default()
+        Self { counted: None, ..self.clone() } == Self::default()
     }
 
     /// Returns conditions on a dead letter `d`. The parameter, such as `$1`, is bound to the result
@@ -53,6 +56,7 @@ impl Sieve {
             (self.metadata.is_some(), format!("strpos(d.metadata::text, {}) > 0", value("metadata"))),
             (self.from.is_some(), format!("d.dead_at >= {}::timestamp at time zone 'UTC'", value("from"))),
             (self.until.is_some(), format!("d.dead_at < {}::timestamp at time zone 'UTC'", value("until"))),
+            (self.counted.is_some(), format!("d.dead_at <= {}::timestamptz", value("counted"))),
         ] {
             if is_there {
                 all = format!("{all} and {condition}");

@@ -104,6 +104,23 @@ async fn actions_are_confirmed_first_and_written_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn letter_that_dies_after_the_question_is_not_affected() {
+    let site = Site::new().await;
+    let queue = dead(&site, "d", &["seen", "seen"]).await;
+    let csrf = get(site.address, "/queues/d").await.csrf();
+    let all = [("csrf", csrf.as_str()), ("verb", "discard"), ("queue", "d")];
+    let asked = post(site.address, "/act/ask", &all).await;
+    assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
+    queue.enqueue(&"late".to_owned()).await.expect("enqueued");
+    queue.bury(&queue.lease(1).await.expect("leased"), "unseen").await.expect("buried");
+    let (token, counted) = (asked.hidden("token"), asked.hidden("counted"));
+    let answer = post(site.address, "/act", &[&all[..], &[("token", &token), ("counted", &counted)]].concat()).await;
+    assert_eq!(notice(&followed(&site, answer).await), "Discarded 2 dead letters.");
+    assert_eq!(site.number("select count(*) from trunkline.dead_letters('d') where error = 'unseen'").await, 1);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_replayed_or_discarded_singly_grouped_or_all() {
     let site = Site::new().await;
     dead(&site, "d", &["no such host", "no such host", "too <b>large</b>", "odd", "last"]).await;
