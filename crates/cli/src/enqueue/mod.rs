@@ -93,8 +93,8 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// The messages, one per argument, `-` for standard input; either all of them are enqueued or
-    /// none
+    /// The messages, one per argument, `-` for standard input; without --direct, either all of them
+    /// are enqueued or none
     payload: Vec<OsString>,
     /// A file whose whole content becomes one message; `-` for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -145,7 +145,8 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Send each message inside a notification to a consumer that waits in `dequeue --direct`,
-    /// without storing it; without such a consumer, the message is enqueued
+    /// without storing it; without such a consumer, the message is enqueued. An error ends the
+    /// command, and the messages before it are already sent
     #[arg(long, conflicts_with_all = ["lines", "json_lines"])]
     direct: bool,
 }
