@@ -1,4 +1,5 @@
-//! Errors, which describe observed facts. The caller decides whether to try again.
+//! The error type of this crate. An error describes what happened; the caller decides whether to
+//! retry.
 
 pub(crate) mod server;
 mod advice;
@@ -32,11 +33,11 @@ pub(crate) use self::{
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of a queue or of the database.
+/// An error from a queue or from the database.
 ///
-/// Opaque and cheap to clone, because one failure can affect many coalesced callers. Its predicates
-/// classify it. Its text describes what happened and what to do, and [`std::error::Error::source`]
-/// leads to the database's own error.
+/// The type is opaque. It is cheap to clone, because one failure can affect many coalesced callers.
+/// Methods such as [`Error::is_closed`] classify the error. Its text describes what happened and
+/// what to do. [`std::error::Error::source`] returns the database's own error.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -47,17 +48,17 @@ pub(crate) enum Kind {
     /// The server refused a connection.
     #[error("cannot connect to the database: {}", .0.told())]
     Refused(#[source] Arc<ServerError>),
-    /// No server was reached, or the reached servers could not be understood or trusted.
+    /// No server could be reached, or the client could not understand or trust the server's reply.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
-    /// Several hosts refused the connection, each for its own reason.
+    /// Several hosts were tried, and none of them accepted the connection.
     #[error("cannot connect to the database: {}", reasons(.0))]
     Nowhere(Vec<(String, Error)>),
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("{0}")]
     Postgres(#[source] Described),
-    /// The server refused a statement of this library.
+    /// The server rejected one of this library's statements.
     #[error("{}{}", .error.told(), advice(what, .queue.as_deref(), .error))]
     Server {
         what: &'static str,
@@ -68,7 +69,7 @@ pub(crate) enum Kind {
     /// The driver of the caller's transaction failed.
     #[error("the statement in the transaction failed: {0}")]
     Foreign(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer to a statement of this library has an unexpected form.
+    /// The reply to one of this library's statements has an unexpected form.
     #[error(
         "the server's answer does not match the statement: {0}; check that `trunkline migrate` or Db::migrate created this schema"
     )]
@@ -83,7 +84,7 @@ pub(crate) enum Kind {
          Transaction::stream, or allow more with max_answer in the connection string. The statement was {}", shortened(.text)
     )]
     TooMuch { text: String, limit: usize },
-    /// The server refused a statement of the user.
+    /// The server rejected one of the user's statements.
     #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
     Statement {
         place: usize,
@@ -91,17 +92,17 @@ pub(crate) enum Kind {
         #[source]
         error: Arc<ServerError>,
     },
-    /// A parameter of the user cannot be written.
+    /// A parameter from the user cannot be encoded.
     #[error("{cause}, for statement {}", shortened(.text))]
     Parameters { text: String, cause: Arc<dyn std::error::Error + Send + Sync> },
-    /// The answer to a statement of the user does not have the expected type.
+    /// The reply to one of the user's statements does not have the expected type.
     #[error("{cause}, in the answer to {}", shortened(.text))]
     Rows { text: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("the server rolled the transaction back instead of committing it, because a statement in it had failed")]
     RolledBack,
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
-    /// The task that ran the caller's statement has ended.
+    /// The task that was running the caller's statement has ended.
     #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
     /// The server reports fewer rows than were inserted.
@@ -120,7 +121,7 @@ pub(crate) enum Kind {
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
-    /// A message cannot be read, in a page that was read without dequeuing it.
+    /// A message cannot be decoded. It was read as part of a page, and not dequeued.
     #[error(
         "{cause}; to see the page all the same, open the queue with payloads of `Readable`; to delete the message, run \
          `trunkline cancel {queue} {id}` while it waits, or `trunkline dead discard {queue} {id}` when it is dead"
@@ -133,7 +134,7 @@ pub(crate) enum Kind {
     /// A consumer's work failed, and its message is now a dead letter.
     #[error("the work on message {id} of queue {queue:?} failed, and the message is a dead letter now: {reason}")]
     Work { queue: String, id: i64, reason: String, cause: Option<Arc<dyn std::error::Error + Send + Sync>> },
-    /// The errors of some of the servers that hold the queue.
+    /// The errors of some of the servers that store the queue.
     #[error("{}", of_shards(.0))]
     Shards(Vec<(String, Error)>),
     #[error("{0}")]
@@ -155,8 +156,8 @@ impl Error {
         Self::new(Kind::Invalid(text.into()))
     }
 
-    /// Combines the errors of hosts that refused the connection. If there is only one host, returns
-    /// its own error.
+    /// Combines the errors from all hosts into one error. If there is only one host, returns that
+    /// host's error.
     pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
         match (refusals.pop(), refusals.is_empty()) {
             (None, _) => Self::invalid("the connection string names no host"),
@@ -168,17 +169,18 @@ impl Error {
         }
     }
 
-    /// Creates the error of a statement of this library that the server refused.
+    /// Creates the error for one of this library's statements that the server rejected.
     pub(crate) fn of_server(what: &'static str, error: Arc<ServerError>) -> Self {
         Self::new(Kind::Server { what, queue: None, error })
     }
 
-    /// Creates the error of a call whose task has ended. `sent` is true if its statement was sent.
+    /// Creates the error for a call whose task has ended. `sent` is true if its statement was sent.
     pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
         Self::new(Kind::Ended { what, sent })
     }
 
-    /// Creates the error of a statement that was sent: the server's reply, or a broken connection.
+    /// Creates the error for a statement that was sent: either the server's error, or that the
+    /// connection broke.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
             Self::new(Kind::Unknown { what, source: error.into() })
@@ -187,7 +189,8 @@ impl Error {
         }
     }
 
-    /// Replaces the statement that the server refused by the verb that needed it, for the advice.
+    /// Replaces the name of the rejected statement with the operation that ran it, so that the
+    /// advice mentions the operation.
     pub(crate) fn during(self, verb: &'static str) -> Self {
         match &*self.0 {
             Kind::Server { queue, error, .. } => {
@@ -197,7 +200,7 @@ impl Error {
         }
     }
 
-    /// Adds the queue's name to an error of the server, for its advice.
+    /// Adds the queue's name to a server error, so that the advice can name the queue.
     pub(crate) fn about_queue(self, queue: &str) -> Self {
         match &*self.0 {
             Kind::Server { what, queue: None, error } => {
@@ -207,8 +210,8 @@ impl Error {
         }
     }
 
-    /// Converts the error of a queue's missing table or function to that of a missing queue. Adds
-    /// the queue's name to all other errors, for their advice.
+    /// Converts an error about a missing table or function of the queue to [`Kind::NoQueue`]. Adds
+    /// the queue's name to every other server error.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
         self.about_queue(queue).or_missing(queue)
     }
@@ -223,7 +226,7 @@ impl Error {
         match self.sqlstate() {
             Some(code) if missing.contains(code) => match &*self.0 {
                 Kind::Server { error, .. } | Kind::Statement { error, .. } if !misses_queue(error, queue) => self,
-                // A user's trigger may miss these in the caller's transaction.
+                // In the caller's transaction, a user's trigger can also cause these errors.
                 Kind::Postgres(_) if missing[2..].contains(code) => self,
                 _ => Self::new(Kind::NoQueue(queue.to_owned())),
             },
@@ -231,8 +234,8 @@ impl Error {
         }
     }
 
-    /// Returns true if a lease ended before it was acknowledged, retried or extended. Nothing was
-    /// changed for the messages of [`Error::lost_ids`].
+    /// Returns true if a lease ended before it was acknowledged, retried or extended. The call did
+    /// not change the messages in [`Error::lost_ids`].
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         match &*self.0 {
@@ -242,8 +245,9 @@ impl Error {
         }
     }
 
-    /// Returns the ids of the messages whose lease was lost; empty for every other error. For
-    /// several shards, see [`Error::shards`].
+    /// Returns the ids of the messages whose leases were lost. Returns an empty slice for every
+    /// other error. For a queue on several shards, call this method on each error of
+    /// [`Error::shards`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -252,8 +256,9 @@ impl Error {
         }
     }
 
-    /// Returns true if the call may or may not have taken effect: the connection broke before the
-    /// reply, the runtime that awaited the reply ended, or the reply could not be read.
+    /// Returns true if the call may or may not have taken effect. Either the connection broke
+    /// before the reply, or the runtime that awaited the reply ended, or the reply could not be
+    /// read.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         #[cfg(trunkline_mutant)]
@@ -263,15 +268,15 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // If only some rows were stored, it is unknown which. If no row was stored, the outcome
-            // is certain.
+            // If only some of the rows were stored, the caller cannot know which. If none were
+            // stored, the outcome is known.
             Kind::NotStored { stored, .. } => *stored > 0,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,
         }
     }
 
-    /// Returns true if there was no connection to the database, or if the connection broke.
+    /// Returns true if no connection to the database could be made, or if the connection broke.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &*self.0 {
@@ -283,7 +288,7 @@ impl Error {
         }
     }
 
-    /// Converts the error of a connection that broke, if the caller knows that nothing happened.
+    /// Converts the error of a broken connection, if the caller knows that the call had no effect.
     pub(crate) fn without_effect(self, text: String) -> Self {
         if !(self.is_outcome_unknown() && self.is_closed()) {
             return self;
@@ -291,8 +296,8 @@ impl Error {
         Self::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
     }
 
-    /// Returns true if the call shared another task's statement, and that task ended before the
-    /// reply, for example with its runtime.
+    /// Returns true if the call shared a statement with other tasks, and the task that sent it
+    /// ended before the reply. The task ends with its runtime, for example.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
@@ -313,9 +318,9 @@ impl Error {
         })
     }
 
-    /// Returns the number of the statement in the pipeline that the server refused, counted from 0.
-    /// The number after the last statement stands for the commit. None of the statements that were
-    /// sent together has taken effect.
+    /// Returns the index of the statement in the pipeline that the server rejected, counted from 0.
+    /// An index equal to the number of statements means that the commit failed. None of the
+    /// statements in the pipeline took effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
         match &*self.0 {
@@ -340,8 +345,8 @@ impl Error {
     }
 }
 
-/// Returns true if there was no reply, or only a backend's last error. The statement may have been
-/// committed before the backend ended.
+/// Returns true if no reply arrived, or if the reply was the last error of a backend that then
+/// exited. The statement may have been committed before the backend exited.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),

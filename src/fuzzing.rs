@@ -1,5 +1,5 @@
-//! Functions that read untrusted bytes, for the targets in `lab/tools/fuzz/` and for the property
-//! tests below.
+//! Functions that read untrusted bytes. The targets in `lab/tools/fuzz/` and the property tests
+//! below call them.
 
 use bytes::BytesMut;
 use postgres_types::{FromSql, ToSql, Type};
@@ -12,13 +12,14 @@ use crate::{
     },
 };
 
-/// Reads the bytes of a server. The first two bytes choose the number of statements and the
-/// position of a cut; the rest are the server's messages.
+/// Reads bytes as messages from a server. The first two bytes choose the number of statements and
+/// the position at which the rest is split.
 pub fn server_says(bytes: &[u8]) {
     crate::postgres::wire::server_says(bytes);
 }
 
-/// Reads or refuses any array, and checks that an array written by this library is read unchanged.
+/// Reads any bytes as an array, which must not panic. Checks that an array that this library writes
+/// is read back unchanged.
 pub fn array(bytes: &[u8]) {
     let received = Received::from_sql(&Type::BYTEA_ARRAY, bytes).expect("nothing is looked at yet");
     for array in [Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY] {
@@ -39,8 +40,8 @@ pub fn array(bytes: &[u8]) {
     assert!(read.into_iter().map(|(_, payload)| payload).eq(payloads), "another payload");
 }
 
-/// Reads any metadata, as empty metadata if it is malformed. Checks that metadata written by this
-/// library is read unchanged, for the message that it belongs to.
+/// Reads any bytes as metadata; malformed metadata is read as empty. Checks that metadata that this
+/// library writes is read back unchanged, and for the right message.
 pub fn metadata(bytes: &[u8]) {
     let _ = Metadata::from_sql(&Type::JSONB, bytes);
     let mut carried = Carried::of(Received::from_sql(&Type::JSONB_ARRAY, bytes).ok());
@@ -73,7 +74,8 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Reads or refuses any connection string, and checks that a mode that requires TLS is preserved.
+/// Reads any bytes as a connection string. Checks that a connection string that requires TLS never
+/// yields a connection without TLS.
 pub fn connection_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Target::parse_in(text, |_| None);
@@ -91,7 +93,7 @@ pub fn connection_string(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    /// Generates parts of the protocol and of the other inputs.
+    /// Generates byte strings from parts of the protocol and of the other inputs.
     fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"D\0\0\0\x0b\0\x01\0\0\0\x01a".to_vec()),
@@ -110,10 +112,10 @@ mod tests {
         proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
     }
 
-    /// Inputs that failed in earlier runs of these targets, and were fixed.
+    /// Inputs that failed in earlier runs of these targets, and whose defects have been fixed.
     #[test]
     fn earlier_findings_stay_fixed() {
-        super::array(b""); // an id at the end of its type's range
+        super::array(b""); // an id at the maximum of its type
     }
 
     proptest! {

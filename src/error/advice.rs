@@ -1,10 +1,10 @@
-//! Advice on the server's errors in the library's own statements.
+//! Advice that is appended to server errors in the library's own statements.
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use crate::error::server::ServerError;
 
-/// Returns advice to append to the server's text, which already names the object and its kind.
+/// Returns advice to append to the server's text. That text already names the object and its kind.
 pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {
     let queue = queue.unwrap_or("QUEUE");
     if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
@@ -51,7 +51,8 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     String::new()
 }
 
-/// Returns the right that a statement needs, and the roles that have it.
+/// Returns the right that a statement needs, and the options of `trunkline grant` that grant the
+/// right.
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
         "send_direct" => (
@@ -100,23 +101,23 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Returns true if a statement inside a function is wrong. Errors that a function raises do not
-/// count, nor do the library's own statements.
+/// Returns true if the error is in a statement inside a function. Returns false for errors that a
+/// function raises, and for errors in the library's own statements.
 fn is_within_function(error: &ServerError) -> bool {
     matches!(error.position, Some(ErrorPosition::Internal { .. }))
 }
 
-/// Returns true if the missing object is a table, its row type or a function of the queue itself,
-/// and not an object that a user's trigger names.
+/// Returns true if the missing object is one of the queue's tables, row types or functions. Returns
+/// false if the missing object is named in a user's trigger.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
     !is_within_function(error) && error.code != SqlState::UNDEFINED_OBJECT
         || error.message.contains(&format!("_{queue}\""))
         || error.message.contains(&format!("_{queue}("))
 }
 
-/// Returns the name of a missing object that a user's code uses without its schema. In the server's
-/// message, names are in quotes and never translated, except that function names have parentheses
-/// instead.
+/// Returns the name of a missing object that a user's code uses without its schema. The server's
+/// message quotes the name and never translates it. The name of a function is not quoted, but
+/// followed by parentheses.
 fn unqualified(error: &ServerError) -> Option<&str> {
     let code = &error.code;
     let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
@@ -131,21 +132,21 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Returns true if the server cannot read a parameter as the type of a queue's column, and not a
-/// value within a user's function.
+/// Returns true if the type of a parameter differs from the type of the queue's column. Returns
+/// false for a type mismatch inside a user's function.
 pub(super) fn is_other_type(error: &ServerError) -> bool {
     error.code == SqlState::DATATYPE_MISMATCH
         && error.position.is_none()
         && error.context.as_ref().is_none_or(|context| !context.contains("PL/"))
 }
 
-/// Returns true if a queue refuses messages because its server is no longer one of its shards: see
-/// `sql/statements/seal.sql`.
+/// Returns true if the queue refuses messages because its server is being removed from the shards.
+/// See `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }
 
-/// Returns true if a unique violation concerns the ids that a queue's sequence assigns.
+/// Returns true if the error is a unique violation on ids from the queue's sequence.
 pub(super) fn is_collision(table: Option<&str>, constraint: Option<&str>) -> bool {
     let (table, constraint) = (table.unwrap_or_default(), constraint.unwrap_or_default());
     [("queue_", "key_"), ("dead_", "deadkey_"), ("archive_", "archivekey_")].iter().any(|(of_table, of_key)| {

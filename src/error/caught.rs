@@ -1,17 +1,18 @@
-//! Calls of the user's code. A panic in such a call must affect only one message.
+//! Functions that run the user's code and catch its panics, so that a panic affects only one
+//! message.
 
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Runs the user's code, and returns the text of its panic if it panics.
+/// Runs the user's code. If it panics, returns the text of the panic.
 pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(text_of)
 }
 
-/// Returns the text of a panic. Dropping the panic's payload may itself panic, so that is also
-/// caught.
+/// Returns the text of a panic. The panic's payload may itself panic when it is dropped, so this
+/// function also catches that second panic.
 pub(crate) fn text_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic
         .downcast_ref::<&str>()

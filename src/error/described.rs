@@ -1,8 +1,8 @@
-//! A server's error from `tokio_postgres`, with its complete text.
+//! The complete text of a server error from `tokio_postgres`.
 
 use std::fmt;
 
-/// A server's error with its detail and hint, which `tokio_postgres` omits.
+/// A server error, printed with the detail and the hint that `tokio_postgres` omits.
 #[derive(Debug)]
 pub(crate) struct Described(pub tokio_postgres::Error);
 

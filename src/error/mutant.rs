@@ -1,4 +1,4 @@
-//! Deliberate defects, for the checker in `lab/torture/` to find. They are compiled only with
+//! Deliberate defects that the checker in `lab/torture/` must find. They are compiled only with
 //! `--cfg trunkline_mutant`.
 
 use std::sync::LazyLock;

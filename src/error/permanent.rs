@@ -1,4 +1,4 @@
-//! Distinguishes errors that may pass by themselves from permanent ones.
+//! Predicates that separate temporary errors from permanent ones.
 
 use std::io;
 
@@ -7,28 +7,30 @@ use tokio_postgres::error::SqlState;
 use super::{Error, Kind, advice::is_other_type};
 
 impl Error {
-    /// Returns true if a connection failed for a reason that may be temporary. A wrong password or
-    /// a missing database is permanent.
+    /// Returns true if a connection failed for a reason that may be temporary. For example, a wrong
+    /// password and a missing database are permanent.
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
-            // A missing right, a wrong address or a wrong certificate is permanent.
+            // A missing permission, an invalid address and an invalid certificate are permanent.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
         }
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
-        // A PgBouncer whose server is away has one code for all errors.
+        // PgBouncer uses one error code for all errors, so only the text shows that its server is
+        // unavailable.
         if matches!(&*self.0, Kind::Refused(error) if error.message.contains("server_login_retry")) {
             return true;
         }
-        // These classes are about resources, shutdowns and failures of the system.
+        // These error classes mean a lack of resources, a shutdown or a system failure.
         self.sqlstate().is_none_or(|code| {
             ["53", "57", "58"].iter().any(|class| code.code().starts_with(class)) && *code != SqlState::DATABASE_DROPPED
         })
     }
 
-    /// Returns true if no retry can succeed until the queue, the program or the credentials change.
+    /// Returns true if a retry cannot succeed until the queue, the program or the credentials
+    /// change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),

@@ -1,5 +1,5 @@
-//! Refusals: if the server answers a statement with an error, the statement has had no effect,
-//! whatever the error's code. Only this file contains that rule.
+//! The rule for rejected statements: if the server replies to a statement with an error, the
+//! statement had no effect, whatever the error's code. Only this file contains the rule.
 
 use std::time::{Duration, Instant};
 
@@ -7,34 +7,37 @@ use tokio_postgres::error::SqlState;
 
 use super::{Described, Error, Kind, advice::is_collision};
 
-/// Error classes that concern the server, its schema or the role's rights, not the data sent to it.
-/// Users' triggers can raise any code, so this list must never decide whether a message was stored.
+/// Error classes that concern the server, its schema or the role's rights, and not the data that
+/// was sent. A user's trigger can raise any code, so these classes must not be used to decide
+/// whether a message was stored.
 const OF_THE_SERVER: [&str; 14] =
     ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX"];
 
 impl Error {
-    /// Returns true if the server refused one of the library's statements, so that no part of it
-    /// has taken effect. Requests that were refused together can then be tried separately.
+    /// Returns true if the server rejected one of the library's statements, so that no part of it
+    /// took effect. If the statement contained several requests, they can then be tried one by one.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
     }
 
-    /// Returns true if the refusal is probably temporary, or would affect every request to this
-    /// server. It then proves nothing about a single message.
+    /// Returns true if the error is probably temporary, or would affect every request to this
+    /// server. The cause is then not a particular message.
     pub(crate) fn is_of_the_server(&self) -> bool {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
-    /// Returns true if the server refused a statement because the role lacks a right.
+    /// Returns true if the server rejected a statement because the role lacks a right.
     pub(crate) fn lacks_right(&self) -> bool {
         self.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
     }
 
-    /// Returns true if the payload itself was refused: by its encoder, because of its size, or by
-    /// the server (a check, an invalid character, an error that a trigger raises). Returns false if
-    /// the server would refuse every payload: it accepts no writes, has no room, or the role lacks
-    /// a right. Also returns false if a queue's sequence is behind its table, so that every payload
-    /// collides with an existing message.
+    /// Returns true if the payload itself was rejected. The payload could not be encoded, was too
+    /// large, or was rejected by the server (a check, an invalid character, an error that a trigger
+    /// raises).
+    ///
+    /// Returns false if the server would reject every payload: it accepts no writes, it is out of
+    /// space, or the role lacks a right. Also returns false if the queue's sequence is behind its
+    /// table, because then every new message collides with an existing one.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
@@ -54,12 +57,12 @@ impl Error {
         }
     }
 
-    /// Returns true if a row was built for a number of partitions that has increased since.
+    /// Returns true if the number of partitions increased after the row was built.
     pub(crate) fn is_of_other_lanes(&self) -> bool {
         self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }
 
-    /// Returns true if the server's encoding lacks a character.
+    /// Returns true if the server's or the client's encoding lacks a character.
     pub(crate) fn is_of_encoding(&self) -> bool {
         self.sqlstate().is_some_and(|code| {
             [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE].contains(code)
@@ -67,15 +70,15 @@ impl Error {
     }
 }
 
-/// The maximum duration of a search in which no part succeeds. Most refusals take a fraction of a
-/// millisecond. Refusals that each wait for a lock or a timeout must not be repeated a thousand
-/// times.
+/// The maximum duration of a search in which no part succeeds. Most rejections take a fraction of a
+/// millisecond. If each rejection waits for a lock or a timeout, the search must stop early.
 const FUTILE: Duration = Duration::from_secs(2);
 
-/// A search for the messages that the server refuses, one part of a row at a time.
+/// A search for the messages that the server rejects. The search sends parts of a row until it has
+/// found them.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// The time of the first refusal after the last success.
+    /// The time of the first rejection since the last success.
     since: Option<Instant>,
 }
 
@@ -84,7 +87,7 @@ impl Search {
         self.since = None;
     }
 
-    /// Returns true if the search should continue after another refusal.
+    /// Returns true if the search should continue after another rejection.
     pub fn goes_on(&mut self) -> bool {
         self.goes_on_at(Instant::now())
     }

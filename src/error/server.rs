@@ -1,4 +1,4 @@
-//! The server's errors and notices.
+//! Errors and notices from the server.
 
 use std::{error, fmt};
 
@@ -7,7 +7,7 @@ use tokio_postgres::error::{ErrorPosition, SqlState};
 /// An `ErrorResponse` or `NoticeResponse`, with all of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`; `WARNING`, `NOTICE`, `DEBUG`, `INFO` or `LOG`. Never
+    /// One of `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, `DEBUG`, `INFO` and `LOG`. Not
     /// translated.
     pub severity: String,
     pub code: SqlState,
@@ -15,7 +15,7 @@ pub(crate) struct ServerError {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub position: Option<ErrorPosition>,
-    /// The call stack of functions, starting with the innermost one.
+    /// The call stack of the functions, innermost first.
     pub context: Option<String>,
     pub schema: Option<String>,
     pub table: Option<String>,
@@ -28,8 +28,8 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of a message. Skips missing and malformed fields, so that every error is
-    /// reported.
+    /// Reads the body of a message. Skips missing and malformed fields, so that an error is never
+    /// lost.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);
@@ -38,7 +38,7 @@ impl ServerError {
             let value = String::from_utf8_lossy(value).into_owned();
             match kind {
                 b'V' => severity = Some(value),
-                b'S' => drop(severity.get_or_insert(value)), // this field is translated, but some poolers send only this one
+                b'S' => drop(severity.get_or_insert(value)), // translated; some poolers send only this
                 b'C' => error.code = SqlState::from_code(&value),
                 b'M' => error.message = value,
                 b'D' => error.detail = Some(value),
@@ -65,12 +65,12 @@ impl ServerError {
         error
     }
 
-    /// Returns true if the connection ends with this error.
+    /// Returns true if the server closes the connection after this error.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// Returns the message, the detail and the hint, in a form that can end a sentence.
+    /// Returns the message, the detail and the hint on one line.
     pub fn told(&self) -> String {
         let detail = self.detail.as_ref().map_or(String::new(), |detail| format!(" ({detail})"));
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!(". {hint}"));

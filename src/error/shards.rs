@@ -1,16 +1,17 @@
-//! Errors from several servers that hold the same queue, and from a server that no longer does.
+//! Errors of a queue on several servers, and of a server that has been removed from such a queue.
 
 use super::{Error, Kind, advice};
 
 impl Error {
-    /// Creates the error of calls to one or more shards, each with its shard's name.
+    /// Creates an error from the errors of one or more shards. Each error comes with its shard's
+    /// name.
     pub(crate) fn of_shards(parts: Vec<(String, Self)>) -> Self {
         Self::new(Kind::Shards(parts))
     }
 
-    /// Returns the shards that failed in a call to a queue on several servers, each with its own
-    /// error. Their names have the form in which [`shards::Id`](crate::shards::Id) is printed. The
-    /// call succeeded on all other shards.
+    /// Returns the names and the errors of the shards on which the call failed. Returns an empty
+    /// slice if the queue is not on several servers. The names have the form in which
+    /// [`shards::Id`](crate::shards::Id) is printed. The call succeeded on all other shards.
     #[must_use]
     pub fn shards(&self) -> &[(String, Self)] {
         match &*self.0 {
@@ -20,15 +21,15 @@ impl Error {
     }
 
     /// Returns true if the queue on this server has been drained and accepts no more messages. The
-    /// call has had no effect. A queue on several servers skips such a server by itself.
+    /// call had no effect. A queue on several servers skips a drained server automatically.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
     }
 
-    /// Returns true if another shard can accept the message. The enqueue had no effect, and the
-    /// cause is the server and not the payload: it was not reached, has no room, accepts no writes,
-    /// or lacks a right or the queue.
+    /// Returns true if the enqueue had no effect, and another shard may accept the message. The
+    /// cause is then the server and not the payload: the server could not be reached, is out of
+    /// space, or accepts no writes, or the role lacks a right, or the queue is missing.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {
             return false;

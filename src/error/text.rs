@@ -1,4 +1,4 @@
-//! The text of an error.
+//! The text and the sources of an error.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.0 {
-            // Returns the work's error itself, not the pointer to it, so that it can be downcast.
+            // Returns the work's error itself and not the `Arc`, so that the caller can downcast
+            // the error.
             Kind::Work { cause, .. } => cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static)),
             kind => kind.source(),
         }

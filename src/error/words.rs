@@ -1,6 +1,7 @@
-//! Helpers for the texts of errors.
+//! Functions that format parts of error texts.
 
-/// Lists each host with its reason, which may begin with the name of the host itself.
+/// Lists each host with its reason. A reason that begins with the host's name is not prefixed
+/// again.
 pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for (host, error) in refusals {
@@ -8,7 +9,7 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
         let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
         let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
         if !reasons.contains(&reason) {
-            reasons.push(reason); // all addresses of a name often have the same reason
+            reasons.push(reason); // the addresses of one host name often fail alike
         }
     }
     reasons.join("; ")
@@ -31,7 +32,7 @@ pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     }
 }
 
-/// Returns the beginning of a statement's text, on one line, without its leading comment.
+/// Returns the first characters of a statement, on one line and without leading comments.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
     let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
@@ -50,7 +51,8 @@ pub(super) fn listed(ids: &[i64]) -> String {
     }
 }
 
-/// Describes a queue that does not exist. Its name may be one that no queue can have.
+/// Describes a queue that does not exist. If no queue can have this name, explains which names are
+/// valid.
 pub(super) fn no_queue(name: &str) -> String {
     let may_be = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
     if name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(may_be) && name.len() <= 48 {
@@ -64,8 +66,8 @@ pub(super) fn no_queue(name: &str) -> String {
     )
 }
 
-/// Describes a schema whose version differs from this library's; version 0 means that there is no
-/// schema.
+/// Describes a schema whose version differs from the version that this library needs. Version 0
+/// means that the schema does not exist.
 pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
     let migrate = match schema {
         "trunkline" => "run `trunkline migrate` or Db::migrate first".to_owned(),

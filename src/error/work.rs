@@ -1,11 +1,11 @@
-//! The error of a consumer's work, as a value.
+//! The error that a consumer's work returned.
 
 use std::{error::Error as StdError, sync::Arc};
 
 use super::{Error, Kind};
 
 impl Error {
-    /// Creates the error of a call whose work failed so that its message is a dead letter.
+    /// Creates the error for work that failed, and whose message became a dead letter.
     pub(crate) fn of_work(
         queue: &str,
         id: i64,
@@ -15,16 +15,16 @@ impl Error {
         Self::new(Kind::Work { queue: queue.to_owned(), id, reason, cause })
     }
 
-    /// Returns true if the work of [`Consumer::take_with`](crate::Consumer::take_with) failed, and
-    /// its message is now a dead letter. [`Error::downcast_ref`] returns the work's error.
+    /// Returns true if the work of [`Consumer::take_with`](crate::Consumer::take_with) failed and
+    /// its message is now a dead letter. [`Error::downcast_ref`] returns the error of the work.
     #[must_use]
     pub fn is_work_failed(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Work { .. }))
     }
 
-    /// Searches the sources of this error, for example the work's error in
-    /// [`Consumer::take_with`](crate::Consumer::take_with), and returns the first `E`. For several
-    /// shards, searches all of them.
+    /// Returns the first error of type `E` among the sources of this error. One such source is the
+    /// error of the work in [`Consumer::take_with`](crate::Consumer::take_with). If the error comes
+    /// from several shards, the sources of all of them are searched.
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         let own = StdError::source(self).and_then(first_of);
@@ -32,7 +32,7 @@ impl Error {
     }
 }
 
-/// Searches an error and its sources, and returns the first `E`.
+/// Returns the first error of type `E` in an error and its sources.
 pub(crate) fn first_of<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {
