@@ -1,16 +1,16 @@
-//! One-dimensional arrays in the binary format: encoded once and decoded once.
+//! One-dimensional arrays in PostgreSQL's binary format.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
 
-/// An array to be sent.
+/// An array to send.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     pub element: u32,
     pub count: i32,
     /// True if some elements are null.
     pub nulls: bool,
-    /// The elements, each a length and a value.
+    /// The encoded elements. Each element consists of a length and a value.
     pub values: &'a [u8],
 }
 
@@ -68,8 +68,8 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-/// Returns the offset behind `count` elements. An element consists of a length, which is -1 for
-/// null, and a value.
+/// Returns the offset of the first byte after `count` elements. An element consists of a length,
+/// which is -1 for null, and a value.
 pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -94,8 +94,8 @@ impl<'a> Received<'a> {
         self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
     }
 
-    /// Returns the elements. The format is a header of 12 bytes, 8 bytes per dimension, then a
-    /// length and a value for each element.
+    /// Returns the elements. An array consists of a header of 12 bytes, 8 bytes per dimension, and
+    /// then a length and a value per element.
     pub fn elements(&self) -> Result<Each<'a>, BadArray> {
         let number = |at: usize| -> Result<i32, BadArray> {
             let bytes = self.0.get(at..at + 4).ok_or("the array is truncated")?;
@@ -111,8 +111,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Splits the elements, in order, into parts of these sizes. If there are too few elements, the
-    /// last parts are shorter or empty.
+    /// Splits the elements, in order, into parts with these numbers of elements. If there are too
+    /// few elements, the last parts are shorter or empty.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();
@@ -127,7 +127,7 @@ impl<'a> Received<'a> {
     }
 }
 
-/// The elements of an array in the binary format, in order; a null element is `None`.
+/// An iterator over the elements of an array in the binary format. A null element is `None`.
 #[derive(Debug)]
 pub(crate) struct Each<'a> {
     pub left: i32,

@@ -1,4 +1,4 @@
-//! The methods of `tokio_postgres`, for programs that pass statements as text.
+//! The query methods of `tokio_postgres`, for programs that pass statements as text.
 
 use postgres_types::{FromSql, ToSql, Type};
 
@@ -13,12 +13,12 @@ use crate::{
     },
 };
 
-/// The methods of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
+/// The query methods of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
 /// [`Transaction`].
 ///
-/// With this trait, a program can be migrated statement by statement: import this trait instead of
-/// `tokio_postgres::GenericClient`. A statement's text is prepared automatically, once per
-/// connection. [`Statement`] and its types decode rows more directly.
+/// With this trait, a program can be migrated from `tokio_postgres` one statement at a time. Import
+/// this trait instead of `tokio_postgres::GenericClient`. Each connection prepares the text of a
+/// statement once. To decode rows into your own types, use [`Statement`] instead.
 ///
 /// ```
 /// use trunkline::{Db, Result, postgres::GenericClient};
@@ -89,19 +89,19 @@ impl GenericClient for Transaction {
 pub struct AnyRow(Row);
 
 impl AnyRow {
-    /// Returns a column, by its name or by its number, counted from 0.
+    /// Returns the value of a column. `column` is the column's name or its number, counted from 0.
     ///
     /// # Panics
-    /// If there is no such column, or its value does not fit the type. [`AnyRow::try_get`] returns
-    /// an error instead.
+    /// Panics if the column does not exist, or if its value does not fit the type.
+    /// [`AnyRow::try_get`] returns an error instead.
     pub fn get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> T {
         self.try_get(column).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
-    /// Returns a column, by its name or by its number, counted from 0.
+    /// Returns the value of a column. `column` is the column's name or its number, counted from 0.
     ///
     /// # Errors
-    /// There is no such column, or its value does not fit the type.
+    /// The column does not exist, or its value does not fit the type.
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> Result<T, Wrong> {
         self.0.try_get(column.at(self.columns())?)
     }
@@ -131,13 +131,13 @@ impl FromRow for AnyRow {
     }
 }
 
-/// The number or the name of a column of an [`AnyRow`]. The case of a name matters only if two
-/// names differ only in case.
+/// The number or the name of a column of an [`AnyRow`]. The comparison of names ignores case,
+/// unless two names differ only in case.
 pub trait Column: Copy {
     /// Returns the number of the column.
     ///
     /// # Errors
-    /// There is no such column.
+    /// The column does not exist.
     fn at(self, columns: &[(String, Type)]) -> Result<usize, Wrong>;
 }
 

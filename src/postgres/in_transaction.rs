@@ -1,5 +1,5 @@
-//! Transactions for the queue's verbs: those of this library, of `tokio_postgres`, and of other
-//! drivers.
+//! Transactions that the queue's methods accept: transactions of this library, of `tokio_postgres`
+//! and of other drivers.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use crate::{
     },
 };
 
-/// The caller's transaction: a [`Transaction`] or, on the program's own connection, a
-/// [`tokio_postgres::Transaction`], a [`compat::Transaction`](super::compat::Transaction) or a
-/// [`ForeignTransaction`].
+/// A transaction of the caller. It is either a [`Transaction`] of this library, or a transaction on
+/// the program's own connection: a [`tokio_postgres::Transaction`], a
+/// [`compat::Transaction`](super::compat::Transaction) or a [`ForeignTransaction`].
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
 impl InTransaction for tokio_postgres::Transaction<'_> {}
 impl<T: ForeignTransaction> InTransaction for T {}
 
-/// A value in PostgreSQL's binary format with the OID of its type; `None` is null.
+/// The OID of a type, and a value of that type in PostgreSQL's binary format. `None` is null.
 type Cell = (u32, Option<Bytes>);
 
-/// A transaction of another driver, such as sqlx. Implement this trait for a type that holds the
-/// driver's transaction, and pass a reference to [`enqueue_in`](crate::Queue::enqueue_in),
-/// [`take_in`](crate::Queue::take_in), [`ack_in`](crate::Queue::ack_in) and the other methods that
-/// take part in a transaction.
+/// A transaction of another driver, such as sqlx. Implement this trait for a type that wraps the
+/// driver's transaction. Then pass a reference to [`enqueue_in`](crate::Queue::enqueue_in),
+/// [`take_in`](crate::Queue::take_in), [`ack_in`](crate::Queue::ack_in) or another method that
+/// accepts a transaction.
 ///
 /// [`examples/transactions`](https://github.com/trunkline/trunkline/tree/main/examples/transactions)
-/// has implementations for sqlx, diesel-async and sea-orm.
+/// contains implementations for sqlx, diesel-async and sea-orm.
 pub trait ForeignTransaction: Sync {
     /// Runs one statement in the transaction and returns its rows.
     ///
-    /// Each parameter consists of the OID of its type and its value in the binary format; `None` is
-    /// null. Each column of a returned row has the same form. The driver must request binary
-    /// results.
+    /// A parameter consists of the OID of its type and its value in the binary format. `None` is
+    /// null. The columns of the returned rows have the same form. The driver must request results
+    /// in the binary format.
     ///
     /// # Errors
-    /// The driver's own error. [`source`](std::error::Error::source) of the library's error returns
-    /// it.
+    /// The driver's own error. The library's error returns it as its
+    /// [`source`](std::error::Error::source).
     fn fetch_binary(
         &self,
         statement: &str,
@@ -54,7 +54,7 @@ pub trait ForeignTransaction: Sync {
 pub(crate) mod sealed {
     use super::{Arc, Error, Fetched, Result, ToSql, Type};
 
-    /// Runs one of the library's own statements.
+    /// A transaction that can run the library's own statements.
     pub trait Fetch: Sync {
         fn fetch(
             &self,
@@ -62,9 +62,10 @@ pub(crate) mod sealed {
             params: &[(&(dyn ToSql + Sync), Type)],
         ) -> impl Future<Output = Result<Vec<Fetched>>> + Send;
 
-        /// Makes the transaction fail, so that it cannot be committed, if the driver supports this.
+        /// Marks the transaction as failed, so that it cannot be committed. Does nothing if the
+        /// driver does not support this.
         fn fail(&self, error: Error) {
-            let _ = error; // other drivers offer no way to fail a transaction
+            let _ = error; // other drivers offer no way to do this
         }
     }
 }
@@ -79,8 +80,8 @@ enum DriverRow {
 }
 
 impl Fetched {
-    /// Reads a column of one of the library's own statements. Returns an error if the type is
-    /// wrong, because a faulty server must not crash the program.
+    /// Reads a column from the result of one of the library's own statements. Returns an error if
+    /// the type is wrong, because a faulty server must not crash the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
             DriverRow::Ours(row) => row.read(at),
@@ -140,8 +141,8 @@ fn cell(value: &(dyn ToSql + Sync), ty: &Type) -> Result<Cell, Wrong> {
 
 fn read_cell<'a, T: FromSql<'a>>(row: &'a [Cell], at: usize) -> Result<T, Wrong> {
     let (oid, value) = row.get(at).ok_or_else(|| format!("there is no column {at} among {}", row.len()))?;
-    let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers do not know the type of a null
-    // Arrays of payloads are the only types read here that are not built in.
+    let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers do not pass the type of a null
+    // All types that are read here are built in, except for arrays of payloads.
     let array = || Type::new("an array".into(), *oid, TypeKind::Array(Type::UNKNOWN), String::new());
     let ty = Type::from_oid(*oid).unwrap_or_else(array);
     if !T::accepts(&ty) {

@@ -1,4 +1,5 @@
-//! Inserts many rows with one statement: it sends one array per column, which the server unnests.
+//! Inserts of many rows with one statement. The statement sends one array per column, and the
+//! server unnests the arrays.
 
 use std::{fmt::Write, marker::PhantomData};
 
@@ -20,8 +21,8 @@ use crate::{
     },
 };
 
-/// An `insert` of any number of rows of type `P`, with a result of type `R`. The result is the
-/// number of rows (`u64`), unless the ending returns rows.
+/// An `insert` statement for any number of rows of type `P`, with a result of type `R`. The result
+/// is the number of rows (`u64`), unless a `returning` clause returns rows.
 ///
 /// ```
 /// use trunkline::postgres::Insert;
@@ -32,8 +33,9 @@ use crate::{
 /// ```
 ///
 /// The rows are sent as one array per column (`insert into … select * from unnest($1::int8[], …)`).
-/// The server handles this several times faster than one statement per row. A column whose own type
-/// is an array cannot be sent in this way; use [`Db::run_many`] for such a table.
+/// The server handles this statement several times faster than one statement per row. A column
+/// whose own type is an array cannot be sent in this way. For a table with such a column, use
+/// [`Db::run_many`].
 #[derive(Debug)]
 pub struct Insert<P, R = u64> {
     table: &'static str,
@@ -43,19 +45,20 @@ pub struct Insert<P, R = u64> {
 }
 
 impl<P, R> Insert<P, R> {
-    /// Creates an insert into these columns of a table, named as in SQL.
+    /// Creates an insert into these columns of a table. The names are written as in SQL.
     #[must_use]
     pub const fn into(table: &'static str, columns: &'static [&'static str]) -> Self {
         Self { table, columns, ending: "", shape: PhantomData }
     }
 
-    /// Adds the clauses that follow the rows: `on conflict …`, `returning …`.
+    /// Adds the clauses that follow the rows, for example `on conflict …` or `returning …`.
     #[must_use]
     pub const fn ending(self, ending: &'static str) -> Self {
         Self { ending, ..self }
     }
 
-    /// Returns a statement that is described but never run. Its columns have the table's types.
+    /// Returns a statement that the server describes but does not run. The description contains the
+    /// types of the table's columns.
     fn probe(&self) -> String {
         format!("select {} from {}", self.columns.join(", "), self.table)
     }
@@ -77,8 +80,8 @@ impl<P, R> Insert<P, R> {
 }
 
 impl<P: Params, R> Insert<P, R> {
-    /// Returns the statement, with the types that describing its probe has returned, and its
-    /// parameters.
+    /// Returns the text of the statement and its parameters. `probe` is the described statement of
+    /// [`Insert::probe`].
     fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
         let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
         let mut arrays = Arrays::of(&probe.columns);
@@ -90,11 +93,11 @@ impl<P: Params, R> Insert<P, R> {
 impl Db {
     /// Inserts rows, in order, with one statement in one round trip.
     ///
-    /// All rows are in memory at once. All values of one column together take at most 1 GiB, like
-    /// any value in Postgres.
+    /// All rows are in memory at the same time. The values of one column may take at most 1 GiB
+    /// together, which is PostgreSQL's limit for one value.
     ///
     /// # Errors
-    /// The errors of [`Db::run`]. After an error, no row is inserted.
+    /// The errors of [`Db::run`]. If an error occurs, no row is inserted.
     pub async fn insert_many<P: Params, R: Rows>(
         &self,
         insert: &Insert<P, R>,
@@ -115,8 +118,8 @@ impl Db {
 }
 
 impl Transaction {
-    /// Inserts rows like [`Db::insert_many`], within this transaction. The statement is queued like
-    /// that of [`Transaction::send`].
+    /// Inserts rows like [`Db::insert_many`], within this transaction. The statement is queued as
+    /// by [`Transaction::send`].
     ///
     /// # Errors
     /// The errors of [`Transaction::send`].

@@ -10,19 +10,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::finite::Finite;
 
-/// The version byte before the text of a `jsonb`.
+/// The version byte that precedes the text of a `jsonb` value.
 const VERSION: u8 = 1;
 
-/// A value that is stored as JSON, in a column of type `jsonb` or `json`. It can have any type that
-/// serde can serialize and deserialize.
+/// A value that is stored as JSON, in a column of type `jsonb` or `json`. The value can have any
+/// type that serde can serialize and deserialize.
 ///
 /// `Json` dereferences to the value itself.
 ///
-/// An enqueue refuses a value that could not be read back: a value with more than 127 levels of
-/// nesting, or a number that is not finite, which JSON cannot express. Floating-point numbers are
-/// exact, except that `jsonb` has no negative zero. If another program has written an integer
-/// beyond 64 bits, reading it as a `serde_json::Value` rounds it. Reading it as an `i128` or `u128`
-/// is exact.
+/// An enqueue returns an error for a value that could not be read back. This is the case for more
+/// than 127 levels of nesting, and for an infinite number or NaN, which JSON cannot represent.
+///
+/// Floating-point numbers are exact, except that `jsonb` has no negative zero. Another program may
+/// have written an integer that needs more than 64 bits. A `serde_json::Value` then contains a
+/// rounded number, but an `i128` or `u128` is exact.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -105,11 +106,11 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
     }
 }
 
-/// The maximum depth of arrays and objects that `serde_json` reads.
+/// The maximum nesting depth of arrays and objects that `serde_json` can read.
 const DEEPEST: usize = 127;
 
-/// Returns an error if a written text could not be read back. A number that is not finite is
-/// written as `null`. Most texts contain no `null` and few brackets, so the check is cheap.
+/// Returns an error if `text` could not be read back. `serde_json` writes `null` for an infinite
+/// number or NaN. Most texts contain few brackets and no `null`, so this check is cheap.
 fn check(
     text: &[u8],
     is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,

@@ -1,9 +1,9 @@
-//! The driver: connections, statements and transactions, all of them pipelined, in the binary
-//! format. It does not depend on queues.
+//! The PostgreSQL driver: connections, statements and transactions. The driver pipelines
+//! statements, uses the binary format, and does not depend on queues.
 //!
-//! Statements are prepared once per connection, and concurrent callers share packets. [`Statement`]
-//! is a statement with its types. [`Transaction`] is a pipeline that waits for a reply only when it
-//! needs one. [`Insert`] inserts many rows with one statement.
+//! Each connection prepares a statement once, and concurrent callers share packets. [`Statement`]
+//! is a statement with the types of its parameters and its result. [`Transaction`] sends statements
+//! without waiting for their replies. [`Insert`] inserts many rows with one statement.
 
 pub(crate) mod array;
 pub(crate) mod time;

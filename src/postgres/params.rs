@@ -1,4 +1,5 @@
-//! The parameters of a statement: a tuple of values, encoded directly into the connection's buffer.
+//! The parameters of a statement. A tuple of values is encoded directly into the connection's
+//! buffer.
 
 use postgres_types::ToSql;
 
@@ -6,8 +7,8 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The parameters of a statement, starting with `$1`.
 ///
-/// This trait is implemented for tuples of up to ten values. For more values, or for a number known
-/// only at run time, use a slice of references: `&[&(dyn ToSql + Sync)]`.
+/// This trait is implemented for tuples of up to ten values. For more than ten values, or if their
+/// number is known only at run time, use a slice of references: `&[&(dyn ToSql + Sync)]`.
 pub trait Params {
     /// Passes the values to `write`.
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R;

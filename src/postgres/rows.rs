@@ -1,5 +1,5 @@
-//! The result of a statement: rows decoded from the connection's buffer directly into the caller's
-//! values.
+//! The result of a statement. Rows are decoded from the connection's buffer directly into the
+//! caller's values.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use postgres_types::FromSqlOwned;
 
 use crate::postgres::wire::{Columns, Reply, Values, Wrong, frames};
 
-/// A row as a value of the caller's type, read column by column from the left.
+/// A value of the caller's type that is read from a row, column by column from left to right.
 ///
-/// This trait is implemented for tuples of up to ten columns. For a type of your own, one line per
-/// column is enough:
+/// This trait is implemented for tuples of up to ten columns. To implement it for your own type,
+/// read each column in turn:
 ///
 /// ```
 /// # use trunkline::postgres::{FromRow, Values};
@@ -29,32 +29,33 @@ pub trait FromRow: Sized {
     /// Reads a row.
     ///
     /// # Errors
-    /// A column is missing, is null, or has a type that does not fit. The caller of the statement
-    /// receives an error that names the column.
+    /// A column is missing or null, or its type does not fit. The caller of the statement receives
+    /// an error that names the column.
     fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong>;
 }
 
-/// The result of a statement, where `T` is [`FromRow`]: one row (`T`), at most one row
-/// (`Option<T>`), all rows (`Vec<T>`), the number of affected rows (`u64`), or nothing (`()`).
+/// The result of a statement. With a row type `T` that implements [`FromRow`], the result can be
+/// one row (`T`), at most one row (`Option<T>`), all rows (`Vec<T>`), the number of affected rows
+/// (`u64`), or nothing (`()`).
 pub trait Rows: Sized {
-    /// The maximum number of rows of a reply, if it is known. A large reply with more rows is
-    /// dropped, and the result is an error.
+    /// The maximum number of rows in a reply, if there is one. A large reply with more rows is
+    /// discarded, and the result is an error.
     const MOST: Option<usize> = None;
 
     /// Reads a reply.
     ///
     /// # Errors
-    /// There are more or fewer rows than expected, or a row cannot be read.
+    /// The number of rows is not the expected one, or a row cannot be read.
     fn read(answered: Answered<'_>) -> Result<Self, Wrong>;
 
-    /// Returns the value without any row, if [`Rows::add`] can add rows one by one.
+    /// Returns a result without rows, if [`Rows::add`] can add rows to it one by one.
     #[doc(hidden)]
     #[must_use]
     fn without_rows() -> Option<Self> {
         None
     }
 
-    /// Adds a row that has arrived. The server may still be sending the next rows.
+    /// Adds a row to the result. The server may still be sending the next rows.
     #[doc(hidden)]
     fn add(&mut self, _row: Values<'_>) -> Result<(), Wrong> {
         Ok(())
@@ -70,13 +71,13 @@ pub struct Answered<'a> {
 }
 
 impl<'a> Answered<'a> {
-    /// Returns the rows in the server's order.
+    /// Returns the rows in the order in which the server sent them.
     #[must_use]
     pub fn rows(self) -> impl ExactSizeIterator<Item = Values<'a>> {
         self.answer.each(self.place, self.columns)
     }
 
-    /// Returns the number of rows inserted, updated, deleted, copied or selected.
+    /// Returns the number of rows that were inserted, updated, deleted, copied or selected.
     #[must_use]
     pub fn affected(self) -> u64 {
         self.answer.affected(self.place)
@@ -91,7 +92,8 @@ pub(crate) fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
     }
 }
 
-/// Adds the rows in these messages. After the first row that cannot be read, its error remains.
+/// Adds the rows in these messages to `rows`. If a row cannot be read, replaces `rows` by the error
+/// and ignores all later rows.
 pub(crate) fn add_rows<R: Rows>(rows: &mut Result<R, Wrong>, columns: &Arc<Columns>, messages: &[Bytes]) {
     let arrived = messages.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D');
     for (_, body) in arrived {

@@ -1,4 +1,4 @@
-//! Runs the user's statements, each call in a transaction of its own.
+//! Methods of `Db` that run the user's statements, each call in its own transaction.
 
 use std::sync::Arc;
 
@@ -14,13 +14,14 @@ use crate::{
 };
 
 impl Db {
-    /// Runs a statement, and commits it before `Ok` is returned. Concurrent calls share
+    /// Runs a statement, and returns after the server has committed it. Concurrent calls share
     /// connections, and statements that are sent at the same time share one write. A caller never
     /// waits for another caller's reply.
     ///
-    /// The rows of a `Vec` are decoded while the server still sends the next ones.
+    /// If the result is a `Vec`, each row is decoded as it arrives, while the server sends the next
+    /// rows.
     ///
-    /// If the call is dropped while it waits, the statement may still run.
+    /// If the future is dropped before it completes, the statement may still run.
     ///
     /// ```
     /// # use trunkline::{Db, Result, postgres::Statement};
@@ -33,8 +34,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// The server's error, with [`Error::sqlstate`]; parameters or columns that do not fit; or
-    /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
+    /// The server's error, whose code [`Error::sqlstate`] returns. An error if the parameters or
+    /// the columns do not fit. An error with [`Error::is_outcome_unknown`] if the connection broke
+    /// before the reply.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
         let session = self.session_for_one().await?;
@@ -52,10 +54,10 @@ impl Db {
         read(&answer, 0, &prepared[0].columns, text)
     }
 
-    /// Runs a statement like [`Db::run`], with a `search_path` of `pg_catalog` for this statement
-    /// alone. All other names in the statement must be qualified. Without this path, a catalog
-    /// statement could call a function or operator that another role has created in the session's
-    /// path.
+    /// Runs a statement like [`Db::run`], but with the `search_path` set to `pg_catalog` for this
+    /// statement only. All names of other schemas in the statement must be qualified. With the
+    /// session's own `search_path`, a catalog statement could call a function or operator that
+    /// another role has created.
     ///
     /// # Errors
     /// The errors of [`Db::run`].
@@ -65,14 +67,14 @@ impl Db {
         let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
-            group.push(&prepared[0], &[])?; // the server reparses statements that were prepared under another path
+            group.push(&prepared[0], &[])?; // the server reparses a statement if the path has changed
             params.with(|params| group.push(&prepared[1], params)).map(|()| group)
         };
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
             // The statement was prepared before the path was set, and now has a different meaning.
-            // Nothing has taken effect yet.
+            // It has had no effect yet.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {
@@ -89,17 +91,17 @@ impl Db {
         }
     }
 
-    /// Runs a statement for each set of parameters, in order, in one round trip and one
+    /// Runs a statement once for each set of parameters, in order, in one round trip and one
     /// transaction. The results are in the order of the parameters.
     ///
-    /// Each reply is read as soon as it arrives, while the server works on the next statements. The
-    /// call returns once all statements are committed. All statements and all results are in memory
-    /// at once. For larger amounts, make several calls within a
-    /// [`Transaction`](crate::postgres::Transaction).
+    /// Each reply is decoded as soon as it arrives, while the server works on the next statements.
+    /// The call returns after the server has committed all statements. All statements and all
+    /// results are in memory at the same time. For larger amounts of data, make several calls
+    /// within a [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
-    /// The errors of [`Db::run`]. [`Error::failed_statement`] returns the number of the set of
-    /// parameters that failed; no statement has taken effect then.
+    /// The errors of [`Db::run`]. [`Error::failed_statement`] returns the index of the set of
+    /// parameters that failed. If an error occurs, none of the statements has taken effect.
     pub async fn run_many<P: Params, R: Rows>(
         &self,
         statement: &Statement<P, R>,
@@ -121,13 +123,13 @@ impl Db {
         let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
         let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
             if place == 0 {
-                answers.clear(); // removes the results of a first try
+                answers.clear(); // discards the results of an earlier try
                 wrong = None;
             }
             if wrong.is_none() {
                 match read(reply, at, &prepared[0].columns, text) {
                     Ok(answer) => answers.push(answer),
-                    Err(error) => wrong = Some(error), // returned unless the server itself returns an error
+                    Err(error) => wrong = Some(error), // returned, unless the server reports an error later
                 }
             }
         };
@@ -136,8 +138,9 @@ impl Db {
         wrong.map_or(Ok(answers), Err)
     }
 
-    /// Runs `copy … from stdin` with its data in one round trip and one transaction. The data are
-    /// in the text or binary format that the statement names. Returns the number of rows.
+    /// Runs `copy … from stdin` with the given data, in one round trip and one transaction. The
+    /// data must be in the text or binary format that the statement specifies. Returns the number
+    /// of rows.
     ///
     /// # Errors
     /// The errors of [`Db::run`].

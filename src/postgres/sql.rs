@@ -1,20 +1,20 @@
-//! The library's SQL: one statement per file in `sql/statements`, prepared once per connection.
+//! The library's SQL statements. Each statement is a file in `sql/statements`, and each connection
+//! prepares it once.
 //!
-//! A file runs in psql once its placeholders are filled. Only quoted names fill placeholders;
-//! values are always parameters.
+//! A file can be run in psql after its placeholders are filled. Placeholders are filled only with
+//! quoted names. Values are always parameters.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::error::{Error, Result};
 
-/// A statement whose placeholders are filled. Its name in traces and in errors is the name of the
-/// file.
+/// A statement whose placeholders have been filled. Traces and errors use the name of its file.
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
     pub name: &'static str,
     pub text: Arc<str>,
-    /// True if the statement changes nothing. A reply that is too large can then be requested again
-    /// in parts.
+    /// True if the statement changes nothing. If its reply is too large, the library can then
+    /// request the rows again in smaller parts.
     pub only_reads: bool,
 }
 
@@ -23,8 +23,8 @@ impl Sql {
         Self { name, text: text.into(), only_reads: false }
     }
 
-    /// Fills each placeholder with a name that consists of the placeholder's text and `ending`:
-    /// `{do_take_}` becomes `"do_take_emails"`.
+    /// Replaces each placeholder with a quoted name: the text of the placeholder followed by
+    /// `ending`. For example, `{do_take_}` becomes `"do_take_emails"`.
     pub fn filled(name: &'static str, text: &str, schema: &Schema, ending: &str) -> Self {
         let text = &*schema.fill(text);
         let mut filled = String::with_capacity(text.len() + 64);
@@ -39,34 +39,34 @@ impl Sql {
         Self::new(name, &filled)
     }
 
-    /// Marks the statement as one that changes nothing.
+    /// Marks the statement as read-only.
     pub fn reading(self) -> Self {
         Self { only_reads: true, ..self }
     }
 
-    /// Makes the statement's text specific to a queue that was created at `since`, in microseconds
-    /// by the server's clock.
+    /// Makes the text of the statement specific to a queue that was created at `since`, in
+    /// microseconds of the server's clock.
     pub fn since(self, since: u128) -> Self {
         Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }
 }
 
-/// The schema that contains all of the library's objects. The texts of statements use `trunkline.`,
-/// so that they run in psql unchanged.
+/// The schema that contains all of the library's objects. The files of the statements name the
+/// schema `trunkline`, so that they run in psql unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Schema(Arc<str>);
 
 impl Schema {
     pub const DEFAULT: &str = "trunkline";
-    /// The maximum length of a schema's name. A channel's name has at most 63 bytes: the schema, a
-    /// dot, and a queue's name of up to 48.
+    /// The maximum length of a schema's name. A channel's name has at most 63 bytes, and consists
+    /// of the schema, a dot, and a queue's name of at most 48 bytes.
     const LONGEST: usize = 14;
 
-    /// Creates a schema from its name, after checking the name.
+    /// Checks a name, and creates a schema from it.
     ///
     /// # Errors
-    /// The name is not valid. It is used without quotes in statements, and together with a queue's
-    /// name in the names of channels.
+    /// The name is not valid. Statements use the name without quotes, and the names of channels
+    /// consist of this name and a queue's name.
     pub fn new(name: &str) -> Result<Self> {
         let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
         let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -83,7 +83,7 @@ impl Schema {
         &self.0
     }
 
-    /// Replaces the schema `trunkline` in a text with this schema's name.
+    /// Replaces the schema name `trunkline` in a text with the name of this schema.
     pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &*self.0 {
             Self::DEFAULT => Cow::Borrowed(text),

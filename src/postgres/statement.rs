@@ -1,11 +1,12 @@
-//! A statement as a value: its text, and the types of its parameters and its result.
+//! Statements as values, with the types of their parameters and results.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A statement with parameters of type `P` and a result of type `R`.
 ///
-/// Declare it as a `static`. Values never become part of the text. A connection prepares a text
-/// when it first runs it. Statements with the same text are the same statement.
+/// Declare a statement as a `static`. Parameter values never become part of its text. A connection
+/// prepares a text when it first runs it. Two statements with the same text share one prepared
+/// statement.
 ///
 /// ```
 /// use trunkline::postgres::Statement;
@@ -18,8 +19,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 ///     Statement::new("select id, owner from account where id = any($1)");
 /// ```
 ///
-/// See [`Params`](crate::postgres::Params) for the choices of `P`, and
-/// [`Rows`](crate::postgres::Rows) for `R`.
+/// [`Params`](crate::postgres::Params) lists the possible types `P`, and
+/// [`Rows`](crate::postgres::Rows) lists the possible types `R`.
 pub struct Statement<P, R> {
     text: Cow<'static, str>,
     shape: PhantomData<fn() -> (P, R)>,
@@ -32,8 +33,9 @@ impl<P, R> Statement<P, R> {
         Self { text: Cow::Borrowed(text), shape: PhantomData }
     }
 
-    /// Creates a statement whose text is built at run time. Create only a few of these: each text
-    /// is prepared separately, and a connection keeps a thousand statements.
+    /// Creates a statement whose text is built at run time. Create only a small number of different
+    /// texts, because each text is prepared separately, and a connection caches at most 1,000
+    /// statements.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: Cow::Owned(text.into()), shape: PhantomData }

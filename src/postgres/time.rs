@@ -1,11 +1,12 @@
-//! A point in time in the binary format.
+//! Timestamps in PostgreSQL's binary format.
 
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A `timestamptz` as Postgres sends it: microseconds since 2000. The minimum value is `-infinity`.
+/// A `timestamptz` in PostgreSQL's format: microseconds since 2000. The minimum value is
+/// `-infinity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub i64);
 

@@ -1,4 +1,4 @@
-//! Runs work in a transaction, and runs it again if the server requires that.
+//! Transactions that are repeated after a deadlock or a serialization failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,21 +11,22 @@ use crate::{
     postgres::{db::Db, transaction::Transaction},
 };
 
-/// The maximum number of tries of one piece of work.
+/// The maximum number of times that the work runs.
 const TRIES: u32 = 10;
-/// The longest pause before the second try, and the longest pause before any. The pauses double.
+/// The maximum pause before the second try, and the maximum pause before any try. Each pause is
+/// about twice as long as the previous one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(250));
 
 impl Db {
     /// Begins a transaction, runs the work in it, and commits. If the server ends the transaction
     /// because of a deadlock or a serialization failure, the work runs again in a new transaction,
-    /// after a pause. The work runs at most 10 times, and all pauses together take at most a
-    /// second.
+    /// after a pause. The work runs at most 10 times, and all pauses together take at most about
+    /// one second.
     ///
     /// The modes are those of [`Db::begin_with`], for example `isolation level serializable`. An
-    /// empty text means `read committed`. The work may run several times, so all of its effects
-    /// must be in the transaction. Once the work has returned, the transaction can no longer be
-    /// used, even if the work kept a clone.
+    /// empty string means `read committed`. All effects of the work must be in the transaction,
+    /// because the work may run several times. After the work has returned, the transaction can no
+    /// longer be used, even if the work kept a clone.
     ///
     /// ```
     /// # use trunkline::{Db, Error, postgres::Statement};
@@ -75,9 +76,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// The work's own error, unchanged; its transaction is rolled back. Otherwise the error of
-    /// `begin` or of the commit. After the last try, the error of that try. Work whose connection
-    /// is lost is not repeated. If the connection was lost during the commit, the error is
+    /// The work's own error, unchanged; the transaction is rolled back. Otherwise, the error of
+    /// `begin` or of the commit. If the last try fails, its error is returned. Work is not repeated
+    /// if its connection broke. If the connection broke during the commit, the error is
     /// [`Error::is_outcome_unknown`].
     pub async fn transact<T, E: From<Error>, F: Future<Output = Result<T, E>>>(
         &self,
@@ -97,7 +98,7 @@ impl Db {
                 },
                 Err(error) => {
                     let cause = transaction.first_error();
-                    let _ = transaction.rollback_shared().await; // otherwise the server rolls back
+                    let _ = transaction.rollback_shared().await; // if this fails, the server rolls back
                     match cause.filter(asks_to_repeat) {
                         Some(cause) if may_repeat => debug!(tries, error = %cause, "repeating the work"),
                         _ => return Err(error),
@@ -109,15 +110,15 @@ impl Db {
     }
 }
 
-/// Returns true if a new transaction may succeed although this one failed, and this one has
+/// Returns true if the transaction failed for a reason that a new transaction may avoid, and
 /// certainly had no effect.
 fn asks_to_repeat(error: &Error) -> bool {
     let repeatable = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
     !error.is_outcome_unknown() && error.sqlstate().is_some_and(|state| repeatable.contains(&state))
 }
 
-/// Returns a random pause after a try, between half of its longest time and all of it, so that
-/// transactions that collided do not collide again.
+/// Returns a random pause after a try, between half of the maximum pause and the maximum pause. The
+/// randomness prevents transactions that collided once from colliding again.
 fn pause(tries: u32) -> Duration {
     let (first, longest) = PAUSES;
     let longest = first.saturating_mul(1 << (tries - 1).min(16)).min(longest);

@@ -1,11 +1,10 @@
-//! Checks that all numbers in a value are finite, because `serde_json` writes `null` for other
-//! numbers.
+//! A check that all numbers in a value are finite. `serde_json` writes `null` for infinity and NaN.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser};
 
-/// A serializer that writes nothing, and returns an error at a number that is not finite.
+/// A serializer that produces no output. It returns an error if a number is infinite or NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Finite;
 
