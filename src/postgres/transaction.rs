@@ -1,4 +1,4 @@
-//! A transaction that can send many statements before it waits for replies.
+//! A transaction that can send many statements before it waits for their replies.
 
 pub(crate) mod sent;
 mod pipeline;
@@ -26,17 +26,17 @@ use crate::{
     },
 };
 
-/// A transaction, on a connection of its own.
+/// A transaction on its own connection.
 ///
-/// [`Transaction::send`] queues a statement and returns. The queued statements are sent together,
-/// when a reply is awaited, at the commit, or when many statements are queued. `begin` is sent with
-/// the first of them. Statements run in the order in which they were queued, even if their replies
-/// are not awaited. So any number of statements and the commit take one round trip, if no reply is
-/// needed before the commit.
+/// [`Transaction::send`] queues a statement and returns. The queued statements are sent together
+/// when a reply is awaited, at the commit, or when many bytes are queued. `begin` is sent with the
+/// first statement. The statements run in the order in which they were queued, even if their
+/// replies are not awaited. If no reply is needed before the commit, all statements and the commit
+/// together take one round trip.
 ///
-/// If a statement fails, the next statements fail too, up to a `rollback to` a savepoint. The next
-/// awaited reply returns the error, or at the latest the commit. If the transaction is dropped
-/// without a commit, it is rolled back. All of its calls may be dropped while they wait.
+/// If a statement fails, all later statements fail too, up to a `rollback to` a savepoint. The next
+/// awaited reply returns the error, or the commit returns it. If the transaction is dropped without
+/// a commit, it is rolled back. The future of every method may be dropped before it completes.
 ///
 /// ```
 /// # use trunkline::{Db, Result, postgres::Statement};
@@ -61,18 +61,18 @@ pub struct Transaction {
 }
 
 impl Db {
-    /// Begins a transaction at `read committed`. This call takes no round trip, because nothing is
-    /// sent before the first statement. Connections of ended transactions are reused.
+    /// Begins a transaction at `read committed`. This call takes no round trip, because `begin` is
+    /// sent with the first statement. The connections of ended transactions are reused.
     ///
-    /// Every open transaction uses a separate connection, so limit the number of transactions that
-    /// a program has open at the same time.
+    /// Every open transaction uses its own connection. Limit the number of transactions that a
+    /// program has open at the same time.
     pub async fn begin(&self) -> Result<Transaction> {
         self.begin_with("").await
     }
 
     /// Begins a transaction with modes in the syntax of SQL's `begin`, for example `isolation level
-    /// serializable, read only`. The first call with these modes takes a round trip, which checks
-    /// them.
+    /// serializable, read only`. The first call with particular modes takes a round trip, in which
+    /// the server checks the modes.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
@@ -98,7 +98,7 @@ impl Db {
 struct AcceptedModes(Mutex<BTreeSet<String>>);
 
 impl AcceptedModes {
-    /// The maximum number of texts to remember.
+    /// The maximum number of texts that are remembered.
     const MOST: usize = 64;
 
     fn all(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -118,16 +118,16 @@ impl AcceptedModes {
 }
 
 impl Transaction {
-    /// Queues a statement and returns at once, with a handle that waits for the reply. Drop the
-    /// handle if the reply does not matter: an error still aborts the transaction, and the commit
-    /// returns the error.
+    /// Queues a statement, and returns a handle that waits for the reply. If you do not need the
+    /// reply, drop the handle. An error of the statement then still aborts the transaction, and the
+    /// commit returns the error.
     ///
-    /// The call waits only if this connection must prepare the statement first, or if many bytes
+    /// The call waits only if this connection must first prepare the statement, or if many bytes
     /// are already queued.
     ///
     /// # Errors
-    /// Parameters that do not fit; a statement that the server refuses to prepare; a connection
-    /// that broke.
+    /// An error if the parameters do not fit, if the server refuses to prepare the statement, or if
+    /// the connection broke.
     pub async fn send<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<Pending<R>> {
         let prepared = self.prepared(statement.text()).await?;
         params.with(|params| self.push(prepared, params, false))
@@ -148,12 +148,12 @@ impl Transaction {
         Ok(Pending::new(self.pipeline.clone(), sent, place, prepared.text, prepared.columns))
     }
 
-    /// Sends a statement and waits for its reply, and for the replies to all earlier statements.
-    /// If no earlier statement is queued, the rows of a `Vec` are decoded as they arrive.
+    /// Sends a statement, and waits for its reply and for the replies to all earlier statements. If
+    /// no earlier statement is queued and the result is a `Vec`, each row is decoded as it arrives.
     ///
     /// # Errors
-    /// The errors of [`Db::run`](crate::Db::run), also for earlier statements whose replies were
-    /// not awaited.
+    /// The errors of [`Db::run`](crate::Db::run). Also the error of an earlier statement whose
+    /// reply was not awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         self.lonely.count(self.pipeline.is_quiet(), self.db.advice());
         let prepared = self.prepared(statement.text()).await?;
@@ -188,8 +188,8 @@ impl Transaction {
         Ok(answers)
     }
 
-    /// Copies data in, like [`Db::copy_in`](crate::Db::copy_in), within this transaction. The
-    /// statement is queued like that of [`Transaction::send`].
+    /// Copies data into a table like [`Db::copy_in`](crate::Db::copy_in), within this transaction.
+    /// The statement is queued as by [`Transaction::send`].
     ///
     /// # Errors
     /// The errors of [`Transaction::send`].
@@ -203,22 +203,24 @@ impl Transaction {
     /// Commits the transaction.
     ///
     /// # Errors
-    /// The first error of a statement, or the commit's own error; the transaction has then had no
-    /// effect. This also applies if the server answers the `commit` of a failed transaction only
-    /// with a `ROLLBACK`. [`Error::is_outcome_unknown`] if the connection broke before the reply.
+    /// The first error of a statement, or the error of the commit. In both cases, the transaction
+    /// has had no effect. The server replies `ROLLBACK` to the `commit` of a failed transaction,
+    /// and this method then also returns an error. The error is [`Error::is_outcome_unknown`] if
+    /// the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
         self.commit_shared().await
     }
 
-    /// Commits a transaction that has several owners. Later calls return an error.
+    /// Commits a transaction that has several owners. All later calls on the transaction return an
+    /// error.
     pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // `drop` is the only other place that sets it
+        let _ = self.committed.set(true); // only `drop` could have set it before
         Ok(())
     }
 
     async fn send_commit(&self) -> Result<()> {
-        // A transaction that cannot be committed must not stay open while others own it, too.
+        // A transaction that cannot be committed must not stay open while other owners exist.
         let Some((sent, place)) = self.pipeline.end("commit").inspect_err(|_| self.abandon())? else {
             self.db.give_back(self.pipeline.session.clone());
             return Ok(()); // nothing was sent
@@ -227,15 +229,16 @@ impl Transaction {
         match &*outcome {
             Ok(answer) if answer.tag(place) == "COMMIT" => {
                 self.db.give_back(self.pipeline.session.clone());
-                // Without a transaction, the server also answers with `COMMIT`.
+                // The server also replies `COMMIT` if no transaction is open.
                 self.pipeline.failure().map_or(Ok(()), Err)
             }
             Ok(_) => {
                 self.db.give_back(self.pipeline.session.clone());
                 Err(self.pipeline.first_error().unwrap_or_else(|| Error::new(Kind::RolledBack)))
             }
-            // The rows of an earlier statement are larger than the program accepts. The server has
-            // confirmed all statements and the commit, and the caller of those rows gets the error.
+            // The reply to an earlier statement is larger than the configured limit. The server has
+            // confirmed all statements and the commit, and the caller of the earlier statement
+            // receives the error.
             Err(WireError::TooLarge(_)) => {
                 self.db.give_back(self.pipeline.session.clone());
                 self.pipeline.failure().map_or(Ok(()), Err)
@@ -251,15 +254,16 @@ impl Transaction {
         }
     }
 
-    /// Rolls the transaction back, and waits for the server's confirmation.
+    /// Rolls back the transaction, and waits for the server's confirmation.
     ///
     /// # Errors
-    /// The connection broke. The server then rolls back by itself.
+    /// The connection broke. The server then rolls back the transaction.
     pub async fn rollback(self) -> Result<()> {
         self.rollback_shared().await
     }
 
-    /// Rolls back a transaction that has several owners. Later calls return an error.
+    /// Rolls back a transaction that has several owners. All later calls on the transaction return
+    /// an error.
     pub(crate) async fn rollback_shared(&self) -> Result<()> {
         if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
@@ -271,32 +275,33 @@ impl Transaction {
         Ok(())
     }
 
-    /// Abandons the transaction, unless it has ended. Its connection is reused if no statement is
-    /// running; otherwise it closes once all replies have arrived.
+    /// Abandons the transaction, unless it has ended. If no statement is running, the connection is
+    /// reused. Otherwise the connection closes after all replies have arrived.
     fn abandon(&self) {
         if self.pipeline.abandon() {
             self.db.give_back(self.pipeline.session.clone());
         }
     }
 
-    /// Makes the transaction fail: it sends nothing more, and its commit returns this error.
+    /// Marks the transaction as failed. It then sends no more statements, and its commit returns
+    /// this error.
     pub(crate) fn fail(&self, error: Error) {
         self.pipeline.fail(error);
     }
 
-    /// Returns the error that aborted the transaction, if its reply has arrived.
+    /// Returns the error that aborted the transaction, if the server's reply has arrived.
     pub(crate) fn first_error(&self) -> Option<Error> {
         self.pipeline.first_error()
     }
 
-    /// Returns a cell that is set when the transaction has ended: to true if it is known to be
-    /// committed.
+    /// Returns a cell that is set when the transaction has ended. Its value is true if the
+    /// transaction is known to be committed.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
 
-    /// Prepares a statement. If the server has not prepared it yet, earlier statements are sent
-    /// first, because the new statement may need an object that they create.
+    /// Prepares a statement. If it is not prepared yet, earlier statements are sent first, because
+    /// the new statement may need an object that they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;

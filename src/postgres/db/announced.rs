@@ -1,34 +1,38 @@
-//! Announces a listening session, so that producers notify it.
+//! Announcements of a listening session, so that producers send notifications to it.
 //!
-//! A notification makes a commit wait for all other commits that notify. So a producer first asks
-//! whether a session has announced itself on the channel (`sql/functions/announced.sql`). It asks
-//! after it has written its rows, when its transaction has an id. A transaction that already has an
-//! id at the announcement may have asked before, and may commit much later. So the listening
-//! session relies on notifications only after all such transactions have ended.
+//! A notification makes a commit wait for all other commits that notify. A producer therefore
+//! checks first whether a session has announced itself on the channel
+//! (`sql/functions/announced.sql`). The producer checks after it has written its rows, when its
+//! transaction has an id.
+//!
+//! A transaction that already has an id at the time of the announcement may have checked before the
+//! announcement, and may commit much later. The listening session therefore relies on notifications
+//! only after all of these transactions have ended.
 
 use std::time::Duration;
 
 use tokio_postgres::{Client, Error, types::Type};
 
-/// The first and the longest pause between checks. These pauses do not delay messages, because
-/// consumers still poll.
+/// The first and the longest pause between checks for ended transactions. The pauses do not delay
+/// messages, because consumers still poll during this time.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const ANNOUNCE: &str = include_str!("../../../sql/statements/announce.sql");
 const WITHDRAW: &str = include_str!("../../../sql/statements/withdraw.sql");
 const RUNNING: &str = include_str!("../../../sql/statements/transactions.sql");
 
-/// The channels on which some transactions may still commit without a notification.
+/// The channels on which a transaction may still commit without a notification.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     /// The number of checks since the last announcement.
     checks: u32,
-    /// Channels that were announced together, with the transactions that may have asked before.
+    /// Channels that were announced together, and the transactions that may have missed the
+    /// announcement.
     waiting: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Announced {
     /// Adds channels that were just announced. `unaware` contains the transactions that already had
-    /// an id.
+    /// an id at the announcement.
     pub fn add(&mut self, channels: &[String], unaware: Vec<String>) {
         if !unaware.is_empty() {
             self.checks = 0;
@@ -36,7 +40,7 @@ impl Announced {
         }
     }
 
-    /// Removes channels on which the session no longer listens.
+    /// Removes channels that the session no longer listens on.
     pub fn withdraw(&mut self, channels: &[String]) {
         for (waiting, _) in &mut self.waiting {
             waiting.retain(|channel| !channels.contains(channel));
@@ -44,7 +48,7 @@ impl Announced {
         self.waiting.retain(|(waiting, _)| !waiting.is_empty());
     }
 
-    /// Keeps only the transactions that are still running.
+    /// Removes all transactions that are not in `running`, because they have ended.
     pub fn ended(&mut self, running: &[String]) {
         self.checks += 1;
         for (_, unaware) in &mut self.waiting {
@@ -68,7 +72,7 @@ impl Announced {
 }
 
 /// Announces that this session listens on the channels. Returns the transactions that may have
-/// asked before.
+/// missed the announcement.
 pub(super) async fn announce(client: &Client, channels: &[String]) -> Result<Vec<String>, Error> {
     client.query_typed(ANNOUNCE, &[(&channels, Type::TEXT_ARRAY)]).await?;
     running(client).await
@@ -78,7 +82,7 @@ pub(super) async fn withdraw(client: &Client, channels: &[String]) -> Result<(),
     client.query_typed(WITHDRAW, &[(&channels, Type::TEXT_ARRAY)]).await.map(drop)
 }
 
-/// Returns the running transactions of this database that have an id.
+/// Returns the running transactions in this database that have an id.
 pub(super) async fn running(client: &Client) -> Result<Vec<String>, Error> {
     Ok(client.query_typed(RUNNING, &[]).await?.iter().map(|row| row.get(0)).collect())
 }

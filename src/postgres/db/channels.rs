@@ -1,4 +1,4 @@
-//! The channels to which consumers of this process have subscribed, and the state of each.
+//! The channels that consumers of this process have subscribed to, and the state of each channel.
 
 use std::{
     collections::HashMap,
@@ -14,14 +14,15 @@ use crate::postgres::target::Target;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// A counter of notifications. It also increases when a notification may have been missed.
+    /// A counter that increases with each notification, and also if a notification may have been
+    /// missed.
     pub rings: u64,
-    /// The number of notifications that came from other processes, through the server.
+    /// The number of notifications from other processes, which arrive through the server.
     pub from_others: u64,
-    /// True if a notification of every commit reaches this process.
+    /// True if every commit on this channel sends a notification to this process.
     pub hearing: bool,
-    /// The advisory lock that the listening session holds. `None` if notifications do not reach
-    /// this process.
+    /// The key of the advisory lock that the listening session holds, or `None` if notifications do
+    /// not reach this process.
     pub alive: Option<i64>,
 }
 
@@ -34,12 +35,12 @@ pub(super) struct Channel {
 pub(super) struct ListenedChannels {
     pub all: Mutex<HashMap<String, Channel>>,
     pub subscribed: AtomicUsize,
-    /// Notified when the list of channels changes.
+    /// Signals that the list of channels has changed.
     pub changed: watch::Sender<()>,
-    /// Notified when the server may have disappeared silently. While no reply is due, the
-    /// connection itself would never break.
+    /// Signals that the server may have disappeared silently. An idle connection does not detect
+    /// this.
     pub doubts: Arc<Notify>,
-    /// True if a listening task runs or is about to start.
+    /// True if a listening task is running or about to start.
     pub listening: AtomicBool,
     pub target: Target,
     pub mark: String,
@@ -54,7 +55,7 @@ impl ListenedChannels {
         self.with(|all| {
             if let Some(channel) = all.get(channel) {
                 if let (Some(texts), Some(text)) = (&channel.texts, text) {
-                    let _ = texts.send(text.to_owned()); // the reader may be about to unsubscribe
+                    let _ = texts.send(text.to_owned()); // fails if the reader is about to unsubscribe
                 }
                 channel.heard.send_modify(|heard| {
                     heard.rings += 1;
@@ -72,13 +73,12 @@ impl ListenedChannels {
         });
     }
 
-    /// Returns the names of all channels.
     pub fn names(&self) -> Vec<String> {
         self.with(|all| all.keys().cloned().collect())
     }
 
-    /// Records that notifications arrive on the `listened` channels from now on. On channels that
-    /// are `reliable`, none is missed. If a channel's state has improved, counts one notification,
+    /// Records that notifications now arrive on the `listened` channels, and that none is missed on
+    /// the `reliable` channels. If the state of a channel has improved, counts a notification,
     /// because one may have been missed before.
     pub fn hear(&self, listened: &[String], alive: i64, reliable: impl Fn(&str) -> bool) {
         self.with(|all| {

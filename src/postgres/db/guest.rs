@@ -1,4 +1,4 @@
-//! Opens a connection of `tokio_postgres`, used for listening.
+//! The `tokio_postgres` connection that listens for notifications.
 
 use tokio_postgres::{Client, Connection, Socket};
 
@@ -9,7 +9,7 @@ use crate::{
 
 pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
 
-/// Connects once, without retries.
+/// Tries each host once, without retries.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
     let connecting = async {
         let mut outcome = Err(Error::invalid("there is no host to connect to"));

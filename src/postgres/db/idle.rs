@@ -1,4 +1,4 @@
-//! Unused connections. They are kept for the next transaction, and closed after a while.
+//! Idle connections, which are reused by later transactions and closed when they stay unused.
 
 use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
@@ -11,7 +11,8 @@ use super::{Db, Session};
 
 /// The maximum number of idle connections that are kept for transactions.
 const IDLE: usize = 4;
-/// The time after which [`Db::rest`] closes an unused connection.
+/// The time after which [`Db::rest`] closes an unused connection. It is also the minimum time
+/// between two such passes.
 const UNUSED: Duration = Duration::from_secs(30);
 
 impl Db {
@@ -23,9 +24,10 @@ impl Db {
         }
     }
 
-    /// Closes connections that have been unused for a while. One connection of the main class stays
-    /// open, and so does the listening connection, which must then prove that it is alive. This
-    /// method acts at most once in `UNUSED`, even if many queues call it.
+    /// Closes connections that have been unused for a while. One connection of the main class and
+    /// the listening connection stay open, but the listening connection must prove that it is
+    /// alive. Calls within `UNUSED` of the last effective call do nothing, even if many queues call
+    /// this method.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +45,7 @@ impl Db {
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
             let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
-                place.session = None; // it closes when the last caller drops it
+                place.session = None; // closes when the last caller drops it
             }
         }
     }

@@ -1,8 +1,7 @@
-//! The one connection that listens for all queues with waiting consumers.
+//! The single connection that listens for all queues with waiting consumers.
 //!
-//! The connection tests itself with a notification from another connection. If this notification
-//! does not arrive (for example behind a pooler), or if the connection is lost, waiting consumers
-//! poll.
+//! To test this connection, another connection sends it a notification. If the notification does
+//! not arrive, for example behind a pooler, or if the connection is lost, waiting consumers poll.
 
 use std::{
     sync::{
@@ -28,18 +27,18 @@ use super::{
 };
 use crate::postgres::{sql::quote, target::Target};
 
-/// The first and the longest pause between tries to reach the database.
+/// The first and the longest pause between tries to connect to the database.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// The pause before another try if the database does not deliver notifications.
+/// The pause before another try if notifications do not arrive.
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
-/// The listening task. If it ends, with its runtime or by a panic, waiting consumers poll, and the
-/// next caller starts it again.
+/// The listening task. The task ends if its runtime ends or if it panics. Waiting consumers then
+/// poll, and the next caller starts the task again.
 struct Listening(Weak<ListenedChannels>);
 
 impl Listening {
-    /// Starts the listening task, unless it is running.
+    /// Starts the listening task if it is not running.
     fn start(channels: &Arc<ListenedChannels>) {
         if !channels.listening.swap(true, Ordering::AcqRel) {
             tokio::spawn(listen(Self(Arc::downgrade(channels)), channels.target.clone(), channels.mark.clone()));
@@ -58,11 +57,12 @@ impl Drop for Listening {
 
 pub(crate) struct Listener {
     channels: Arc<ListenedChannels>,
-    /// Marks the notifications that this process sends. Its own consumers are already awake.
+    /// Marks the notifications that this process sends. This process ignores them, because it wakes
+    /// its own consumers directly.
     pub mark: String,
 }
 
-/// A subscription to a channel, which ends when the value is dropped.
+/// A subscription to a channel. It ends when this value is dropped.
 pub(crate) struct Subscription {
     pub heard: watch::Receiver<Heard>,
     name: String,
@@ -118,7 +118,7 @@ impl Listener {
         subscription
     }
 
-    /// Restarts the listening task for the current subscriptions, if it has ended.
+    /// Restarts the listening task if it has ended and there are subscriptions.
     pub fn revive(&self) {
         let ListenedChannels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
@@ -126,7 +126,7 @@ impl Listener {
         }
     }
 
-    /// Makes the connection prove that it is alive. A connection that fails this test is replaced.
+    /// Checks that the connection is alive. If it does not answer, it is replaced.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
@@ -142,7 +142,7 @@ fn random() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-/// Listens until the last handle of the listener is dropped.
+/// Listens until all owners of the channels have been dropped.
 async fn listen(listening: Listening, target: Target, mark: String) {
     let (channels, mut pause) = (&listening.0, PAUSE.0);
     while channels.strong_count() > 0 {
@@ -171,7 +171,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Returns whether the test notification arrived.
+/// Listens on one connection until it breaks. Returns the outcome of the test notification.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
@@ -218,7 +218,8 @@ async fn listen_on(
     proven
 }
 
-/// Keeps the server's list of channels equal to this process's list, until the connection ends.
+/// Keeps the channels of the server's session equal to the channels of this process, until the
+/// connection ends.
 async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
     let mut announced = Announced::default();
@@ -233,8 +234,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         announced.withdraw(&left);
         announced.add(&fresh, unaware);
         listened = wanted;
-        // This also covers a channel that was unsubscribed and subscribed again: the server still
-        // has it, but the new subscription is not marked as listening.
+        // A channel may have been unsubscribed and subscribed again in the meantime. The server
+        // then still listens on it, but the new subscription has not been marked as listening.
         all.hear(&listened, alive, |name| !announced.awaits(name));
         drop(all);
         tokio::select! {
@@ -258,15 +259,16 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
     ears.abort();
 }
 
-/// Repeats `listen` for the first channel. This has no effect except that `pg_stat_activity` shows
-/// it as the session's last statement.
+/// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as
+/// the session's last statement.
 async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_postgres::Error> {
     let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
     client.batch_execute(&again).await
 }
 
-/// Announces and listens on new channels, and stops listening on the channels `left`. Returns the
-/// transactions that may not have seen the announcement, or `None` if the connection broke.
+/// Announces and listens on the channels in `fresh`, and stops listening on the channels in `left`.
+/// Returns the transactions that may have missed the announcement, or `None` if the connection
+/// broke.
 async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
     let unaware = match fresh {
         [] => Vec::new(),
@@ -275,8 +277,8 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     if !left.is_empty() {
         in_time(withdraw(client, left)).await?;
     }
-    // The server shows the last statement in the session's activity. Consumers look once more
-    // afterwards, and find what was committed before.
+    // `listen` comes last, because `pg_stat_activity` shows a session's last statement. Consumers
+    // look for messages once more after it, and find messages that were committed earlier.
     let listen = fresh.iter().map(|name| format!("listen {}", quote(name)));
     let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
     let statements: Vec<String> = listen.chain(unlisten).collect();
@@ -286,7 +288,7 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     Some(unaware)
 }
 
-/// Returns the result of a statement, if it succeeded in time.
+/// Returns the result of a statement if it succeeds within the timeout.
 async fn in_time<T, E>(statement: impl Future<Output = Result<T, E>>) -> Option<T> {
     timeout(PROOF, statement).await.ok()?.ok()
 }

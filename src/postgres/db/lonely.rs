@@ -1,4 +1,4 @@
-//! Detects statements that are sent one by one although they could share round trips.
+//! Detection of statements that each take a round trip, although they could share round trips.
 
 use std::{
     sync::{
@@ -11,19 +11,20 @@ use std::{
 use tokio::time::Instant;
 use tracing::debug;
 
-/// The number of consecutive lonely statements that causes advice.
+/// The number of consecutive lonely statements after which advice is logged.
 const MANY: u32 = 32;
-/// The time within which these statements must be sent, as by a loop, to cause advice.
+/// The maximum time in which these statements must be sent. Slower statements do not look like a
+/// loop.
 const LOOP: Duration = Duration::from_secs(2);
-/// The minimum time between two pieces of advice of a [`Db`](crate::Db).
+/// The minimum time between two pieces of advice from the same [`Db`](crate::Db).
 const QUIET: Duration = Duration::from_secs(60);
 
-/// The time at which advice was last logged. All [`LonelyTrips`] of a [`Db`](crate::Db) share it.
+/// The time when advice was last logged. All [`LonelyTrips`] of a [`Db`](crate::Db) share it.
 #[derive(Debug, Default)]
 pub(crate) struct LonelyAdvice(Mutex<Option<Instant>>);
 
 impl LonelyAdvice {
-    /// Returns true if advice is due. The next advice is then due a minute later.
+    /// Returns true if advice is due, and then starts the pause until the next advice.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| last.elapsed() >= QUIET);
@@ -34,7 +35,7 @@ impl LonelyAdvice {
     }
 }
 
-/// Counts statements that were sent alone, each after the reply to the previous one.
+/// A counter of statements that were each sent alone, after the reply to the previous statement.
 #[derive(Debug, Default)]
 pub(crate) struct LonelyTrips {
     row: AtomicU32,
@@ -44,7 +45,8 @@ pub(crate) struct LonelyTrips {
 
 impl LonelyTrips {
     /// Counts a statement whose caller waits for its reply. `is_alone` is true if no other
-    /// statement is running. Logs advice if this statement completes a fast series of `MANY`.
+    /// statement is running. Logs advice if this statement completes a fast series of `MANY`
+    /// statements.
     pub fn count(&self, is_alone: bool, advice: &LonelyAdvice) {
         if self.is_loop(is_alone) && advice.is_due() {
             debug!(
@@ -53,8 +55,8 @@ impl LonelyTrips {
         }
     }
 
-    /// Returns true if this statement completes a series that looks like a loop. The counts are
-    /// hints, so they are not synchronized.
+    /// Returns true if this statement completes a series that looks like a loop. Concurrent calls
+    /// may miscount, which is acceptable because the result is only a hint.
     fn is_loop(&self, is_alone: bool) -> bool {
         if !is_alone {
             if self.row.load(Ordering::Relaxed) != 0 {

@@ -1,4 +1,4 @@
-//! The handle of a database. All access to the database goes through it.
+//! The handle of a database, through which all code accesses the database.
 
 mod session;
 mod lonely;
@@ -43,16 +43,16 @@ use crate::{
 /// The number of connections of each class.
 const SLOTS: usize = 2;
 
-/// A handle of a database that has Trunkline installed.
+/// A handle to a database in which Trunkline is installed.
 ///
-/// Cheap to clone. All clones share the same connections: up to two for enqueueing, two for
-/// dequeueing, two for your own statements, and one that listens. Each connection is opened when it
-/// is first needed. A lost connection is replaced, with backoff. Statements are pipelined, so the
-/// number of concurrent callers does not matter.
+/// A handle is cheap to clone, and all clones share the same connections. There are at most two
+/// connections for enqueues, two for dequeues, two for your own statements, and one that listens.
+/// Each connection is opened when it is first needed. A lost connection is replaced, with backoff.
+/// Statements are pipelined, so any number of callers can share a connection.
 ///
-/// Each open transaction has a connection of its own; up to four of these connections stay open for
-/// later transactions. If consumers wait and nothing else happens for half a minute, a process
-/// closes all connections except one and the one that listens.
+/// Each open transaction uses its own connection. Up to four of these connections stay open for
+/// later transactions. While consumers only wait, connections that have been unused for half a
+/// minute are closed, except for one connection and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -63,10 +63,10 @@ struct Inner {
     run: [Slot; SLOTS],
     lonely: LonelyTrips,
     advice: LonelyAdvice,
-    /// Idle connections, each with the time when it was returned.
+    /// Idle connections, with the time when each was returned.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
-    /// The time of the last [`Db::rest`] that acted.
+    /// The time of the last [`Db::rest`] that took effect.
     rested: SyncMutex<Instant>,
     schema: Schema,
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -75,7 +75,7 @@ struct Inner {
 #[derive(Default)]
 struct Slot {
     place: Mutex<SlotState>,
-    /// The number of statements that are being sent or answered.
+    /// The number of statements that are being sent or whose replies are due.
     load: Arc<AtomicUsize>,
 }
 
@@ -83,20 +83,21 @@ struct Slot {
 struct SlotState {
     session: Option<Arc<Session>>,
     used: Option<Instant>,
-    /// The last error, and the time when it occurred.
+    /// The last error, and when it occurred.
     refused: Option<(Instant, Error)>,
 }
 
-/// The class of a connection. Each class has its own connections, so that statements of one class
-/// do not wait behind those of another.
+/// The class of a connection. Each class has its own connections, so that its statements do not
+/// wait for statements of another class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Short writes, such as enqueues. A connection is tried only once if another server could
-    /// accept the writes.
+    /// Connections for short writes, such as enqueues. If another server could accept the writes,
+    /// the library does not retry a failed connection.
     Store,
-    /// The library's other statements. One of these connections is opened first, and stays open.
+    /// Connections for the library's other statements. The first of them is opened first and stays
+    /// open.
     Main,
-    /// The class of the user's own statements.
+    /// Connections for the user's own statements.
     Run,
 }
 
@@ -107,67 +108,70 @@ impl fmt::Debug for Db {
 }
 
 impl Db {
-    /// Connects to a database. The string is a URL
-    /// (`postgres://user@host/database?sslmode=verify-full`) or a list of settings
-    /// (`host=/run/postgresql dbname=app`), with the same meaning as in libpq. An empty string is
-    /// valid. Missing settings are taken from the first of these sources that has them:
+    /// Connects to a database. `url` is a URL (`postgres://user@host/database?sslmode=verify-full`)
+    /// or a list of settings (`host=/run/postgresql dbname=app`), with the same meaning as in
+    /// libpq. An empty string is valid. A setting that is missing is taken from the first of these
+    /// sources that contains it:
     ///
     /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or
     ///    `~/.pg_service.conf`, then in `PGSYSCONFDIR/pg_service.conf`;
-    /// 2. the variables listed below;
-    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host
-    ///    separately. The file is ignored, with a warning, if other users may read it.
+    /// 2. the environment variables listed below;
+    /// 3. for the password only, the file `passfile` or `PGPASSFILE`, or else `~/.pgpass`. The
+    ///    password is looked up for each host separately. The file is ignored, with a warning, if
+    ///    other users may read it.
     ///
-    /// These are the settings, their variables and their defaults:
+    /// The settings, their environment variables and their defaults are:
     ///
     /// - `host`, `hostaddr`, `port` (`PGHOST`, `PGHOSTADDR`, `PGPORT`): the socket in
     ///   `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; port 5432.
     /// - `user`, `password`, `dbname` (`PGUSER`, `PGPASSWORD`, `PGDATABASE`): the system's user,
     ///   none, the user's name.
-    /// - `sslmode` (`PGSSLMODE`): `prefer`. `require` encrypts, `verify-ca` checks who signed the
-    ///   certificate, `verify-full` also checks its name.
+    /// - `sslmode` (`PGSSLMODE`): `prefer`. `require` encrypts, `verify-ca` also checks who signed
+    ///   the server's certificate, and `verify-full` also checks the server's name.
     /// - `sslrootcert`, `sslcrl`, `sslcert`, `sslkey` (`PGSSLROOTCERT`, `PGSSLCRL`, `PGSSLCERT`,
     ///   `PGSSLKEY`): `root.crt`, `root.crl`, `postgresql.crt` and `postgresql.key` in
-    ///   `~/.postgresql`, if they exist. The authorities to trust, the certificates that they have
-    ///   revoked, the client's certificate and its key.
-    /// - `sslcrldir` (`PGSSLCRLDIR`): a folder of revocation lists, made by `openssl rehash`.
+    ///   `~/.postgresql`, if they exist. The files contain the trusted authorities, the certificates
+    ///   that these authorities have revoked, the client's certificate and the client's key.
+    /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory of revocation lists, as `openssl rehash`
+    ///   creates it.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`.
     /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,
     ///   `PGLOADBALANCEHOSTS`): `any` (or `read-write`, `read-only`), `disable`.
-    /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, until the end of the login; 0
-    ///   means no limit.
+    /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, including the login. 0 means
+    ///   no limit.
     /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
     /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`: the defaults
     ///   of `tokio_postgres`. `tcp_user_timeout`: the system's default; milliseconds, as in libpq.
-    /// - `answer_timeout`: none. The number of seconds after which a server that is silent while a
-    ///   reply is due is given up.
+    /// - `answer_timeout`: none. The number of seconds after which a connection is closed if a reply
+    ///   is due and the server sends nothing.
     /// - `max_answer`: 2 GiB. The maximum size of a reply to one of your own statements, for
     ///   example `64MB`. Dequeues request only as many messages as fit.
-    /// - `prepared_statements`: `on`. Use `off` for poolers in transaction mode; there the role's
-    ///   default isolation level must be `read committed`.
+    /// - `prepared_statements`: `on`. Use `off` behind a pooler in transaction mode. The role's
+    ///   default isolation level must then be `read committed`.
     /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
     ///   of a-z, 0-9 and `_`.
     ///
-    /// An empty variable counts as not set. An empty setting in the string (`options=''`) counts as
-    /// set, and keeps its default. All settings are read once, in this call; later connections use
-    /// the same settings.
+    /// An empty environment variable counts as not set. An empty setting in the string
+    /// (`options=''`) counts as set, and has the default value. All settings are read once, in this
+    /// call. Later connections use the same settings.
     ///
-    /// A handle may outlive its runtime: connections end with the runtime that opened them, and are
-    /// opened again when needed. The connections of a current-thread runtime make no progress while
-    /// that runtime is not running.
+    /// A handle may outlive its runtime. A connection ends with the runtime that opened it, and is
+    /// opened again when it is needed. The connections of a current-thread runtime make progress
+    /// only while that runtime is running.
     ///
-    /// The string, a variable or a line of a service file is not valid; the error names it. A named
-    /// service is not found. Or the database cannot be reached now: only connections that are lost
-    /// later are retried.
+    /// # Errors
+    /// An error that names the string, the environment variable or the line of a service file that
+    /// is not valid. An error if a named service is not found. An error if the database cannot be
+    /// reached: this method does not retry, but lost connections are retried later.
     pub async fn connect(url: &str) -> Result<Self> {
         Self::to(Target::parse(url)?).await
     }
 
-    /// Connects like [`Db::connect`], in a given environment. `environment` returns the value of a
-    /// variable, including `HOME`; the variables of the process are not read. With `|_| None` only
-    /// the string is used.
+    /// Connects like [`Db::connect`], with the given environment variables. `environment` returns
+    /// the value of a variable, including `HOME`. The variables of the process are not read. With
+    /// `|_| None`, only the string is used.
     ///
     /// # Errors
     /// The errors of [`Db::connect`].
@@ -175,20 +179,20 @@ impl Db {
         Self::to(Target::parse_in(url, environment)?).await
     }
 
-    /// Connects to a server that is one of several with the same queues.
+    /// Connects to one of several servers that have the same queues.
     pub(crate) async fn to_one_of_several(target: Target) -> Result<Self> {
         Self::to(target.of_several()).await
     }
 
-    /// Describes the database in readable form, without secrets.
+    /// Returns the host, port and database name, without secrets.
     pub(crate) fn address(&self) -> String {
         self.0.target.place()
     }
 
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
-        // This also shows whether the database can be reached. The first statement, which reads the
-        // description of a queue, uses this class.
+        // This connection shows that the database can be reached. It belongs to the class of the
+        // first statement, which reads the description of a queue.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
@@ -208,8 +212,8 @@ impl Db {
         Ok(db)
     }
 
-    /// Returns the name of the schema that contains the queues: `trunkline`, unless the connection
-    /// string names another (`schema=…`).
+    /// Returns the name of the schema that contains the queues. The name is `trunkline`, unless the
+    /// connection string sets `schema`.
     #[must_use]
     pub fn schema_name(&self) -> &str {
         self.0.schema.name()
@@ -219,14 +223,15 @@ impl Db {
         &self.0.schema
     }
 
-    /// Returns the value of type `T` that all clones of this handle share.
+    /// Returns the value of type `T` that all clones of this handle share. Creates the value at the
+    /// first call.
     pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
         value.clone().downcast().unwrap_or_default()
     }
 
-    /// Returns the maximum size of a reply in bytes: `max_answer`.
+    /// Returns `max_answer`, the maximum size of a reply in bytes.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.0.target.limits.answer_bytes
     }
@@ -235,12 +240,13 @@ impl Db {
         &self.0.listener
     }
 
-    /// Creates a statement that does not concern a single queue.
+    /// Creates a statement that does not belong to a particular queue.
     pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns the less busy connection of a class. If it was lost, it is replaced.
+    /// Returns the connection of a class with the lower load. If the connection was lost, opens
+    /// another.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -259,8 +265,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // Other connections may lead to the same server, which may be gone or unresponsive.
-            // Each would detect that separately, and just as late.
+            // The other connections may lead to the same server, which may have stopped or may not
+            // respond. Each of them would take as long to detect this.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();
@@ -268,7 +274,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // another call has retried while this one waited
+            return Err(error.clone()); // a concurrent call has just retried
         }
         let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
@@ -287,7 +293,7 @@ impl Db {
         &self.0.advice
     }
 
-    /// Opens a connection. Retries, unless another server can accept the writes.
+    /// Opens a connection. Retries on failure, unless another server could accept the writes.
     async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
@@ -296,13 +302,13 @@ impl Db {
         opened.map(Arc::new)
     }
 
-    /// Runs one statement in a transaction of its own.
+    /// Runs one statement in its own transaction.
     pub(crate) async fn query(&self, class: Class, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.session(class).await?.query(sql, params).await
     }
 
-    /// Runs one statement that may safely run twice. If the connection is lost, the statement is
-    /// sent once more on a new one.
+    /// Runs one statement that may safely run twice. If the connection is lost, sends the statement
+    /// once more on a new connection.
     pub(crate) async fn query_again(
         &self,
         class: Class,
@@ -315,23 +321,23 @@ impl Db {
         }
     }
 
-    /// Returns the statement that begins a transaction at `read committed`, the isolation level
-    /// that `skip locked` needs.
+    /// Returns the statement that begins a transaction at `read committed`. The queue's `skip
+    /// locked` statements require this isolation level.
     pub(crate) fn begin_text(&self) -> &'static str {
         match self.0.target.keeps_statements {
-            true => "begin", // uses the session's isolation level
+            true => "begin", // the session's isolation level is read committed
             false => "begin isolation level read committed",
         }
     }
 
-    /// Returns true if a copy needs its own connection. After a copy, pgbouncer before 1.22.1 loses
-    /// count of the replies that are still due, and would send them to another client.
+    /// Returns true if a copy needs its own connection. After a copy, PgBouncer before 1.22.1
+    /// miscounts the replies that are still due, and would send them to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
 
-    /// Returns a connection for one transaction. Pass it to [`Db::give_back`] when no transaction
-    /// is open on it.
+    /// Returns a connection for one transaction. When no transaction is open on the connection any
+    /// more, pass it to [`Db::give_back`].
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         self.own_session_for(Class::Run).await
     }
@@ -347,12 +353,12 @@ impl Db {
         }
     }
 
-    /// Subscribes to a channel until the subscription is dropped.
+    /// Subscribes to a channel. The subscription ends when the returned value is dropped.
     pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
         self.0.listener.subscribe(channel, None)
     }
 
-    /// Subscribes to a channel, and also returns the texts of the notifications.
+    /// Subscribes to a channel. The receiver returns the payload of each notification.
     pub(crate) fn subscribe_texts(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
         let (texts, receiver) = mpsc::unbounded_channel();
         (self.0.listener.subscribe(channel, Some(texts)), receiver)

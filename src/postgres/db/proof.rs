@@ -1,4 +1,4 @@
-//! Tests whether notifications reach a listening connection, by sending one to it.
+//! A test of whether notifications reach a listening connection. The test sends one to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,15 +12,14 @@ use crate::{
     postgres::{sql::quote, target::Target, wire::Use},
 };
 
-/// The timeout of the test notification, and of each reply on the listening connection.
+/// The timeout for the test notification, and for each reply on the listening connection.
 pub(super) const PROOF: Duration = Duration::from_secs(5);
 
 /// The outcome of the test notification.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     Heard,
-    /// The server is unreachable, or is a standby that is not yet promoted. So the test has no
-    /// result.
+    /// The test could not be made, because the server is unreachable or is a standby.
     NotSent,
     /// The notification was sent, but did not arrive.
     NotHeard,
@@ -30,9 +29,9 @@ pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends a notification to the listening connection and waits for it. A different connection sends
-/// it: some poolers forward only a connection's own notifications, together with the reply to
-/// `notify`.
+/// Sends a notification to the listening connection and waits for it. The notification is sent by
+/// another connection, because some poolers only forward notifications that the listening
+/// connection itself has sent.
 pub(super) async fn prove(
     client: &Client,
     target: &Target,

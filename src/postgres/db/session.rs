@@ -1,5 +1,5 @@
 //! A connection for the library's own statements. It retries connecting, prepares statements, and
-//! traces exchanges.
+//! logs traces.
 
 use std::{
     future::Future,
@@ -26,35 +26,35 @@ use crate::{
     },
 };
 
-/// The maximum time for which a call waits for an unreachable database.
+/// The maximum time that a call waits for an unreachable database.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The maximum pause if the connection string names several hosts. Callers are then waiting until
-/// one of the hosts is promoted.
+/// The maximum pause if the connection string names several hosts. Callers may then be waiting for
+/// one of the hosts to be promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// The statements that set up each session. They set the isolation level because `skip locked` must
-/// see the latest commits, whatever the database's default is.
+/// The statements that set up each session. They set the isolation level, because `skip locked`
+/// must see the latest commits, and the database may have a different default.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
     ";\n",
     include_str!("../../../sql/statements/keep_memory.sql")
 );
 
-/// A connection that any number of callers can share.
+/// A connection that many callers can share.
 pub(crate) struct Session {
     connection: Connection,
-    /// The number of statements that are being sent or answered. Callers choose the connection with
-    /// the lower load.
+    /// The number of statements that are being sent or whose replies are due. Callers choose the
+    /// connection with the lower load.
     load: Arc<AtomicUsize>,
-    /// True if the server must accept writes.
+    /// True if the connection string requires a server that accepts writes.
     writes: bool,
-    /// True if the server no longer accepts writes, so that the connection may be replaced.
+    /// True if the server has stopped accepting writes, so that the connection must be replaced.
     demoted: AtomicBool,
 }
 
-/// Connects, and retries while the database starts, restarts or has no free connections.
+/// Connects. Retries while the database starts, restarts or has no free connections.
 pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
     target: &Target,
     mut connect: impl FnMut() -> F,
@@ -90,25 +90,26 @@ impl Session {
         Ok(session)
     }
 
-    /// Prepares a statement for its next use.
+    /// Prepares a statement, so that it is ready when it is first used.
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
         self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
-    /// Runs one statement. Outside a transaction, it is committed before `Ok` is returned.
+    /// Runs one statement. Outside a transaction, the statement is committed before this method
+    /// returns.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query_rows(sql, params, None).await
     }
 
     /// Runs a statement like [`Session::query`]. `most` is the maximum number of rows that it
-    /// returns, if that is known.
+    /// returns, if known.
     pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
     /// Runs statements in one round trip and, if no transaction is open, in one transaction.
     /// Returns the rows of each statement. `most` is the maximum number of rows that all statements
-    /// return together, if that is known.
+    /// return together, if known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
@@ -120,8 +121,8 @@ impl Session {
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
-                // If a statement took effect, all of its rows are kept: they may be the only copy
-                // of messages.
+                // If a statement changes data, its reply is read whole, however large it is. Its
+                // rows may be the only copy of messages.
                 group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
                     group.push(prepared, params)?;
@@ -137,8 +138,9 @@ impl Session {
         Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
     }
 
-    /// Prepares statements, and runs the group that `gather` builds from them under one Sync. If a
-    /// prepared statement is outdated, nothing has taken effect, and the call tries once more.
+    /// Prepares statements, and runs the group that `gather` builds from them, with one Sync
+    /// message. If a prepared statement is outdated, nothing has taken effect, and this method
+    /// tries once more.
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -154,9 +156,9 @@ impl Session {
         }
     }
 
-    /// Runs statements like [`Session::together`], and reads the reply in parts: see
-    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). If there is a second try, it
-    /// starts again at the first place.
+    /// Runs statements like [`Session::together`], and reads the reply in parts, as in
+    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). A second try starts again at
+    /// the first statement.
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -174,8 +176,8 @@ impl Session {
         }
     }
 
-    /// Runs one statement, and decodes its rows while the server sends the next ones. An error of
-    /// the server is returned rather than the error of a row.
+    /// Runs one statement, and decodes its rows while the server sends the next rows. If the server
+    /// reports an error and a row cannot be decoded, returns the server's error.
     pub async fn row_by_row<R: Rows>(
         &self,
         text: &str,
@@ -199,7 +201,8 @@ impl Session {
         }
     }
 
-    /// Prepares statements, and builds the group. `outdated` is the failure of a first try.
+    /// Prepares statements, and builds the group. `outdated` is the failure of the first try, if
+    /// there was one.
     async fn gathered<'a>(
         &self,
         texts: impl Iterator<Item = &'a str>,
@@ -210,7 +213,7 @@ impl Session {
         let mut prepared = Vec::with_capacity(texts.size_hint().0);
         for (place, text) in texts.enumerate() {
             let one = self.connection.prepare_of_user(text).await;
-            // If the first try has aborted an open transaction, its failure is the one to return.
+            // If the first try aborted an open transaction, return the failure of the first try.
             prepared.push(one.map_err(|failure| first_of(outdated, failure.of_statement(place, text)))?);
         }
         let mut group = gather(&prepared)?;
@@ -219,7 +222,7 @@ impl Session {
         Ok((prepared, group))
     }
 
-    /// Returns the outcome of a try, or `None` if its statements must be prepared again.
+    /// Returns the outcome of a try, or `None` if the statements must be prepared again.
     fn outcome_of<'a>(
         &self,
         outcome: Result<Reply, WireError>,
@@ -227,8 +230,8 @@ impl Session {
         outdated: &mut Option<WireError>,
     ) -> Option<Result<Reply, WireError>> {
         match outcome {
-            // A queue was dropped and created again, or a pooler switched to another server
-            // connection.
+            // A queue was dropped and created again, or a pooler switched to another connection to
+            // the server.
             Err(failure) if outdated.is_none() && failure.is_outdated() => {
                 *outdated = Some(failure);
                 texts.for_each(|text| self.connection.forget(text));
@@ -246,12 +249,12 @@ impl Session {
         &self.connection
     }
 
-    /// Runs several unprepared statements at once, for example for migrations.
+    /// Runs several statements without preparing them, for example for a migration.
     pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
         self.connection.batch(text).await.map_err(|failure| told(what, failure))
     }
 
-    /// Returns the type of a statement's first column.
+    /// Returns the type of the first column in a statement's result.
     pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
         let prepared = self.connection.prepare(&sql.text).await.map_err(|failure| told(sql.name, failure))?;
         Ok(prepared.columns.columns.first().map(|(_, ty)| ty.clone()))
@@ -262,16 +265,16 @@ impl Session {
     }
 }
 
-/// Returns the failure that is the cause. A second failure may only be a consequence of the first.
+/// Returns the first failure if the second is only its consequence, and otherwise the second.
 fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
     first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
 
-/// Converts a failure to an error: the server's reply, or a lost connection.
+/// Converts the failure of one of the library's statements to an error.
 fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
-        // This is a backend's last error. Its statement may have been committed before the backend
-        // ended.
+        // This is the last error of a backend that exited. The statement may have been committed
+        // before that.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
@@ -284,7 +287,7 @@ fn told(what: &'static str, failure: WireError) -> Error {
     }
 }
 
-/// Adds advice to the error for a parameter whose type does not fit.
+/// Adds advice to an error about a parameter whose type does not fit.
 fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + Sync> {
     let text = format!(
         "{cause}; pass a text and cast it in the statement, as in $1::text::numeric, or implement ToSql for a type of your own"
@@ -292,8 +295,8 @@ fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + 
     Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
 }
 
-/// Converts a failure of a user's statement. `first` is the number in the pipeline of the group's
-/// first statement.
+/// Converts the failure of a user's statement to an error. `first` is the index in the pipeline of
+/// the group's first statement.
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),

@@ -1,4 +1,4 @@
-//! The reply to one statement of a transaction, which the caller may await.
+//! A reply to one statement of a transaction. The caller may await it or drop it.
 
 use std::{
     marker::PhantomData,
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// A reply that will arrive, at the latest when it is awaited. Replies may be awaited in any order,
-/// or not at all.
+/// A reply to a queued statement. Awaiting it sends the queued statements if they have not been
+/// sent yet. Replies may be awaited in any order, or not at all.
 pub struct Pending<R> {
     pipeline: Arc<Pipeline>,
     sent: Arc<Sent>,

@@ -1,4 +1,4 @@
-//! The queue of a transaction's statements, and the replies to the groups that were sent.
+//! The queued statements of a transaction, and the replies to the groups that were sent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// The number of queued bytes at which statements are sent even if no caller waits.
+/// The number of queued bytes above which statements are sent even if no caller waits.
 const GATHERED: usize = 32 << 10;
 
-/// The state of a transaction that its pending replies share.
+/// The state of a transaction, which its pending replies share.
 pub(super) struct Pipeline {
     pub session: Arc<Session>,
     state: Mutex<PipelineState>,
@@ -26,18 +26,18 @@ struct PipelineState {
     begin: String,
     begun: bool,
     ended: bool,
-    /// The queued statements. `opened` will receive their reply.
+    /// The group of queued statements. `opened` will receive its reply.
     open: Group,
     opened: Arc<Sent>,
-    /// Groups that are not yet known to have succeeded, oldest first.
+    /// The groups that are not yet known to have succeeded, oldest first.
     sent: Vec<Arc<Sent>>,
-    /// The number of the user's statements so far.
+    /// The number of the user's statements in this transaction so far.
     statements: usize,
     portals: u64,
-    /// The error of a statement that could not be prepared.
+    /// The error from a statement that could not be prepared.
     unprepared: Option<Error>,
-    /// The error after which this transaction sends nothing more. The server has no transaction,
-    /// or one that must not be committed.
+    /// The error after which this transaction sends no more statements. Either the server has no
+    /// open transaction, or the transaction must not be committed.
     failed: Option<Error>,
 }
 
@@ -56,7 +56,7 @@ impl Pipeline {
         Self { session, state: Mutex::new(PipelineState { begin, ..PipelineState::default() }) }
     }
 
-    /// Adds a statement to the open group.
+    /// Adds a statement to the group of queued statements.
     pub fn push(
         &self,
         text: &str,
@@ -71,22 +71,22 @@ impl Pipeline {
         Ok((sent, place))
     }
 
-    /// Sends a statement in a group of its own, so that its rows can be read as they arrive.
-    /// Earlier statements are sent first.
+    /// Sends a statement in its own group, so that its rows can be read as they arrive. Earlier
+    /// statements are sent first.
     pub fn push_streamed(
         &self,
         text: &str,
         add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
-        // The lock is held meanwhile, because a statement of another task must not join the
+        // Holds the lock for the whole call, so that another task cannot add a statement to the
         // stream's group.
         let mut state = self.state();
         self.flush_open(&mut state);
         self.send_in(ReplyMode::Streamed, &mut state, text, add)
     }
 
-    /// Sends a statement whose rows are read as they arrive, unless other statements are queued.
-    /// Their replies are read as a whole, with this one.
+    /// Sends a statement whose rows are read as they arrive. Returns `None` if other statements are
+    /// queued, because all replies to a group must then be read together.
     pub fn push_alone(
         &self,
         text: &str,
@@ -99,7 +99,8 @@ impl Pipeline {
         self.send_in(ReplyMode::InParts, &mut state, text, add).map(|(sent, _)| Some(sent))
     }
 
-    /// Adds a statement to the open group, and sends the group. Its reply arrives in this mode.
+    /// Adds a statement to the group of queued statements, and sends the group. The reply arrives
+    /// in the given mode.
     fn send_in(
         &self,
         mode: ReplyMode,
@@ -139,7 +140,7 @@ impl Pipeline {
         state.sent.push(sent);
     }
 
-    /// Sends `begin` alone, and waits until the server has accepted it.
+    /// Sends `begin` alone, and waits for the server's reply.
     pub async fn begin_now(&self) -> Result<()> {
         let sent = {
             let mut state = self.state();
@@ -154,8 +155,8 @@ impl Pipeline {
         }
     }
 
-    /// Makes the transaction fail: it sends nothing more, and cannot be committed. No effect if it
-    /// has ended.
+    /// Marks the transaction as failed, so that it sends no more statements and cannot be
+    /// committed. Does nothing if the transaction has ended.
     pub fn fail(&self, error: Error) {
         let mut state = self.state();
         if !state.ended {
@@ -163,15 +164,16 @@ impl Pipeline {
         }
     }
 
-    /// Returns the error after which nothing more is sent. If `begin` failed, later statements
-    /// would run without a transaction.
+    /// Returns the error after which no more statements are sent. For example, if `begin` failed,
+    /// later statements would run without a transaction.
     pub fn failure(&self) -> Option<Error> {
         let mut state = self.state();
         state.note_begin();
         state.failed.clone()
     }
 
-    /// Ends the transaction with this statement, unless nothing was sent before it.
+    /// Ends the transaction with this statement. Returns `None` if no statement has been sent or
+    /// queued.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
         if with == "commit" {
@@ -195,7 +197,7 @@ impl Pipeline {
         Ok(Some((sent, place)))
     }
 
-    /// Abandons the transaction without waiting for a reply. Returns true if no statement is still
+    /// Abandons the transaction without waiting for a reply. Returns true if no statement is
     /// running.
     pub fn abandon(&self) -> bool {
         {
@@ -210,25 +212,24 @@ impl Pipeline {
         quiet
     }
 
-    /// Returns a name for the next portal.
+    /// Returns an unused name for a portal.
     pub fn portal(&self) -> String {
         let mut state = self.state();
         state.portals += 1;
         format!("s{}", state.portals)
     }
 
-    /// Closes a portal, so that the server does not keep its remaining rows until the transaction
-    /// ends.
+    /// Closes a portal, so that the server frees its remaining rows before the transaction ends.
     pub fn close(&self, portal: &str) {
         let mut state = self.state();
         if !state.ended && state.begun {
-            let _ = state.open.close(portal); // can always be written, because the name contains no NUL
+            let _ = state.open.close(portal); // cannot fail, because the name contains no NUL
         }
     }
 
     /// Records that a statement could not be prepared. If the transaction has begun, the server has
-    /// aborted it; otherwise nothing more is sent. A statement that was refused before it was sent
-    /// changes nothing.
+    /// aborted it. If it has not begun, no more statements are sent. If the library rejected the
+    /// statement itself, the transaction is unchanged.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         let was_sent = !matches!(failure, WireError::Encode(_));
         self.state().forget_good();
@@ -243,16 +244,16 @@ impl Pipeline {
         error
     }
 
-    /// Rolls back without waiting for the reply. Later groups on this connection run after the
-    /// rollback.
+    /// Sends a rollback without waiting for the reply. Later groups on this connection run after
+    /// the rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));
         }
     }
 
-    /// Returns the error of the first failed statement. Later errors only report that the
-    /// transaction has failed.
+    /// Returns the error of the first statement that failed. The errors of later statements only
+    /// report that the transaction has failed.
     pub fn first_error(&self) -> Option<Error> {
         let state = self.state();
         let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
@@ -267,7 +268,6 @@ impl Pipeline {
         sent.error(failure)
     }
 
-    /// Returns the result of one statement, or its error.
     pub fn outcome<R: Rows>(
         &self,
         sent: &Sent,
@@ -282,8 +282,8 @@ impl Pipeline {
         }
     }
 
-    /// Returns the error of a failed statement, or the earlier error of which it is only a
-    /// consequence.
+    /// Returns the error of a failed statement. If that error is only a consequence of an earlier
+    /// error, returns the earlier one.
     pub fn cause(&self, sent: &Sent, failure: &WireError) -> Error {
         let first = if failure.only_follows() { self.first_error() } else { None };
         first.unwrap_or_else(|| self.error(sent, failure))
@@ -300,14 +300,14 @@ impl PipelineState {
         }
     }
 
-    /// Fails the transaction if `begin` is known to have failed.
+    /// Marks the transaction as failed if `begin` is known to have failed.
     fn note_begin(&mut self) {
         if self.failed.is_none() {
             self.failed = self.sent.iter().find_map(|sent| sent.begin_error());
         }
     }
 
-    /// Adds a statement to the open group, and returns its place in the group.
+    /// Adds a statement to the group of queued statements, and returns its index in the group.
     fn add(&mut self, text: &str, add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>) -> Result<usize> {
         self.check()?;
         self.begin()?;
@@ -317,7 +317,8 @@ impl PipelineState {
         Ok(place)
     }
 
-    /// Opens a group. The first group begins with `begin`, which does not count as a statement.
+    /// Starts a new group if none is open. The first group begins with `begin`, which does not
+    /// count as one of the user's statements.
     fn begin(&mut self) -> Result<()> {
         if self.open.is_empty() {
             self.opened = Arc::new(Sent::new(self.statements, !self.begun));
@@ -329,8 +330,8 @@ impl PipelineState {
         Ok(())
     }
 
-    /// Forgets all groups before a successful one. If an earlier group failed, it was rolled back
-    /// to a savepoint.
+    /// Forgets the last successful group and all groups before it. If an earlier group failed, the
+    /// transaction has since been rolled back to a savepoint.
     fn forget_good(&mut self) {
         self.note_begin();
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {

@@ -1,4 +1,4 @@
-//! A statement of a transaction whose rows are decoded while the server sends the next ones.
+//! Statements in a transaction whose rows are decoded while the server sends the next rows.
 
 use super::{Transaction, sent::Sent};
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Transaction {
-    /// Reads the rows of a statement that was sent alone, and adds them to `none`.
+    /// Reads the rows of a statement that was sent alone, and adds them to `none`, which has no
+    /// rows.
     pub(super) async fn row_by_row<R: Rows>(&self, sent: &Sent, prepared: &Prepared, none: R) -> Result<R> {
         let (mut rows, mut place) = (Ok(none), None);
         loop {

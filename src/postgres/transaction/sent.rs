@@ -1,4 +1,4 @@
-//! A group of a transaction's statements that was sent, and its reply.
+//! A group of statements that was sent, and its reply.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,15 +15,15 @@ use crate::{
     },
 };
 
-/// The reply to a group, shared by all of its statements.
+/// The reply to a group. All statements of the group share it.
 pub(crate) type GroupReply = Arc<Result<Reply, WireError>>;
 
 #[derive(Default)]
 pub(crate) struct Sent {
     stage: Mutex<Stage>,
-    /// The number of the transaction's statements before this group.
+    /// The number of statements in the transaction before this group.
     before: usize,
-    /// True if the first statement is `begin`.
+    /// True if the first statement of the group is `begin`.
     begins: bool,
 }
 
@@ -32,7 +32,7 @@ enum Stage {
     #[default]
     Gathering,
     Sent(Incoming),
-    /// The reply, and messages that the reader of a stream has not received yet.
+    /// The reply, and the messages that the reader of a stream has not received yet.
     Answered(GroupReply, Vec<Bytes>),
 }
 
@@ -51,7 +51,7 @@ impl Sent {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the incoming reply. Called once per group.
+    /// Stores the incoming reply. This method is called once per group.
     pub fn set(&self, reply: Incoming) {
         *self.stage() = Stage::Sent(reply);
     }
@@ -60,7 +60,7 @@ impl Sent {
         !matches!(&*self.stage(), Stage::Gathering)
     }
 
-    /// Waits for the reply as one of several waiting callers.
+    /// Waits for the reply. Several callers may wait at the same time.
     pub fn poll(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<GroupReply> {
         let mut stage = self.stage();
         let reply = match &mut *stage {
@@ -71,7 +71,7 @@ impl Sent {
         Poll::Ready(stage.answered(reply, Vec::new()))
     }
 
-    /// Waits for rows of a streamed reply, or for its end. Returns all messages that no earlier
+    /// Waits for rows of a streamed reply, or for its end. Returns the messages that no earlier
     /// call has returned.
     pub fn poll_rows(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<(Vec<Bytes>, Option<GroupReply>)> {
         let mut stage = self.stage();
@@ -83,7 +83,7 @@ impl Sent {
         Poll::Ready((chunks, end.map(|reply| stage.answered(reply, Vec::new()))))
     }
 
-    /// Drops the rows of a streamed reply, including rows that are still to arrive.
+    /// Discards the rows of a streamed reply, including rows that have not arrived yet.
     pub fn skip_rows(&self) {
         if let Stage::Sent(incoming) = &*self.stage() {
             incoming.skip_rows();
@@ -95,7 +95,7 @@ impl Sent {
         std::future::poll_fn(|context| self.poll(&mut place, context)).await
     }
 
-    /// Returns the reply if it has arrived.
+    /// Returns the reply, if it has arrived.
     pub fn seen(&self) -> Option<GroupReply> {
         let mut stage = self.stage();
         let (reply, unread) = match &mut *stage {
@@ -106,7 +106,7 @@ impl Sent {
         Some(stage.answered(reply, unread))
     }
 
-    /// Returns the error of `begin`, if it is known to have failed.
+    /// Returns the error of `begin`, if `begin` is known to have failed.
     pub fn begin_error(&self) -> Option<Error> {
         match &*self.begins.then(|| self.seen()).flatten()? {
             Err(failure @ WireError::Server { statement: 0, .. }) => Some(self.error(failure)),
@@ -114,7 +114,7 @@ impl Sent {
         }
     }
 
-    /// Returns the error, with the statement's number in the transaction.
+    /// Returns the error, with the index of the failed statement in the transaction.
     pub fn error(&self, failure: &WireError) -> Error {
         let failure = match failure.clone() {
             WireError::Server { statement, text, error } if self.begins => {

@@ -1,4 +1,4 @@
-//! Rows that a transaction reads as they arrive, through a portal.
+//! Rows that a transaction reads through a portal as they arrive.
 
 mod window;
 
@@ -26,19 +26,20 @@ use crate::{
     },
 };
 
-/// Rows that are read while the server is still sending. They are requested far ahead, so the
-/// number of rows in a chunk does not change the number of round trips.
+/// Rows that are read while the server is still sending. The stream requests rows far ahead, so the
+/// size of a chunk does not affect the number of round trips.
 ///
-/// About 4 MiB of rows are requested ahead, but at least a whole chunk. At most 2 MiB of them and
-/// the current chunk are in memory: if the caller reads slowly, the driver stops reading from the
-/// socket, and the server waits. Only this transaction's connection is affected. The server keeps
-/// the transaction open, with its snapshot and its locks, until the caller continues.
+/// The stream requests about 4 MiB of rows ahead, but at least one chunk. At most 2 MiB of these
+/// rows are in memory, in addition to the current chunk. If the caller reads slowly, the driver
+/// stops reading from the socket, and the server waits. Only the connection of this transaction is
+/// affected. The server keeps the transaction open, with its snapshot and its locks, until the
+/// caller continues.
 ///
-/// Other statements may be sent between two chunks. Their replies follow the rows that were
-/// requested before them. If such a reply is awaited, these rows are kept in memory, up to
-/// `max_answer` bytes.
+/// Other statements may be sent between two chunks. Their replies arrive after the rows that were
+/// requested earlier. If a caller awaits one of these replies, the rows before it are kept in
+/// memory, up to `max_answer` bytes.
 ///
-/// If the stream is dropped, the requested rows are skipped, and the transaction remains usable.
+/// If the stream is dropped, the remaining rows are skipped, and the transaction remains usable.
 #[derive(Debug)]
 pub struct RowStream<T> {
     pipeline: Arc<super::Pipeline>,
@@ -47,22 +48,22 @@ pub struct RowStream<T> {
     columns: Arc<Columns>,
     chunk: usize,
     window: Window,
-    /// The requests whose rows have not all been read, oldest first.
+    /// The requests for which not all rows have been read, oldest first.
     requests: VecDeque<Request>,
-    /// The received messages that have not been decoded.
+    /// The received messages that have not been decoded yet.
     chunks: VecDeque<Bytes>,
-    /// The position in the first of the received messages.
+    /// The read position in the first of these messages.
     at: usize,
-    /// The decoded rows of the current chunk, which is not complete yet.
+    /// The decoded rows of the current chunk, which is still incomplete.
     rows: VecDeque<T>,
-    /// True if the server has sent the last row, or cannot send more rows.
+    /// True if the server has sent the last row, or cannot send any more rows.
     is_over: bool,
-    /// The error because of which there are no more rows, if any.
+    /// The error that ended the stream early, if there is one.
     broken: Option<Error>,
     shape: PhantomData<fn() -> T>,
 }
 
-/// A request for rows.
+/// A request for more rows.
 #[derive(Debug)]
 struct Request {
     sent: Arc<Sent>,
@@ -71,11 +72,11 @@ struct Request {
 }
 
 impl Transaction {
-    /// Runs a statement whose rows are read in chunks of at least one row.
+    /// Runs a statement whose rows are read in chunks of `chunk` rows. A `chunk` of 0 counts as 1.
     ///
     /// # Errors
-    /// The errors of [`Transaction::send`]. The statement's own error is returned when its rows are
-    /// read.
+    /// The errors of [`Transaction::send`]. An error of the statement itself is returned when its
+    /// rows are read.
     pub async fn stream<P: Params, T: FromRow>(
         &self,
         statement: &Statement<P, Vec<T>>,
@@ -109,12 +110,13 @@ impl Transaction {
 
 impl<T: FromRow> RowStream<T> {
     /// Returns the next chunk of rows, or `None` at the end. A chunk is shorter than requested only
-    /// at the end or before an error. The call may be dropped while it waits; no row is lost.
+    /// at the end or before an error. The future may be dropped before it completes, and no row is
+    /// lost.
     ///
     /// # Errors
-    /// The errors of the statement and of earlier statements, returned after the rows before the
-    /// error. If the transaction has ended, the rows that have arrived are returned first, and then
-    /// an error.
+    /// The errors of this statement and of earlier statements. The rows before an error are
+    /// returned first. If the transaction has ended, the rows that have already arrived are
+    /// returned first, and then an error.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         while self.rows.len() < self.chunk {
             match self.row().await {
@@ -131,13 +133,13 @@ impl<T: FromRow> RowStream<T> {
         Ok((!rows.is_empty()).then(|| rows.into()))
     }
 
-    /// Returns the next row as soon as it has arrived, or `None` at the end.
+    /// Returns the next row, or `None` at the end.
     ///
     /// # Errors
     /// The errors of [`RowStream::next_chunk`].
     pub async fn next(&mut self) -> Result<Option<T>> {
         match self.rows.pop_front() {
-            Some(row) => Ok(Some(row)), // left by a call of `next_chunk` that was dropped
+            Some(row) => Ok(Some(row)), // a dropped call of `next_chunk` left this row
             None => self.row().await,
         }
     }
@@ -163,7 +165,7 @@ impl<T: FromRow> RowStream<T> {
         }
     }
 
-    /// Receives messages, and requests more rows if few requested rows are still to arrive.
+    /// Receives messages, and requests more rows if few of the requested rows are still to arrive.
     fn poll_arrived(&mut self, context: &Context<'_>) -> Poll<()> {
         let connection = self.pipeline.session.connection();
         let Some(Request { sent, place, waiting }) = self.requests.front_mut() else {
@@ -189,7 +191,7 @@ impl<T: FromRow> RowStream<T> {
             Ok(reply) if reply.has_more(place) => {}
             Ok(_) => {
                 self.is_over = true;
-                self.broken = None; // the rows that could not be requested do not exist
+                self.broken = None; // there are no more rows to request
             }
             Err(failure) => {
                 let error = self.pipeline.cause(&sent, failure);
@@ -213,7 +215,7 @@ impl<T: FromRow> RowStream<T> {
 }
 
 impl<T> RowStream<T> {
-    /// Ends the stream with an error, and drops all rows that have not been decoded.
+    /// Ends the stream with an error, and discards all rows that have not been decoded.
     fn fail(&mut self, error: Error) {
         self.chunks.clear();
         self.at = 0;
@@ -221,7 +223,7 @@ impl<T> RowStream<T> {
         self.leave();
     }
 
-    /// Skips the requested rows.
+    /// Skips the rows that have been requested but not read.
     fn leave(&mut self) {
         for request in self.requests.drain(..) {
             request.sent.skip_rows();

@@ -1,23 +1,24 @@
-//! Decides how many rows a stream requests ahead.
+//! The number of rows that a stream requests ahead.
 
 use bytes::Bytes;
 use postgres_types::{Kind, Type};
 
 use crate::postgres::wire::{Columns, frames};
 
-/// The size in bytes of the rows that are requested ahead. It must exceed the bytes in transit on a
-/// network with a long delay.
+/// The size in bytes of the rows that are requested ahead. It must be larger than the amount of
+/// data in transit on a network with high latency.
 const AHEAD: usize = 4 << 20;
-/// The assumed size of a row whose columns have no fixed size, until a row has arrived.
+/// The assumed size in bytes of a row whose columns have no fixed size, before the first row
+/// arrives.
 const UNKNOWN: usize = 2 << 10;
 /// The maximum number of rows that are requested ahead.
 const MOST: usize = 64 << 10;
 
-/// The number of rows that were requested and have not arrived, and the size of a row.
+/// The number of requested rows that have not arrived, and the average size of a row.
 #[derive(Debug)]
 pub(super) struct Window {
     chunk: usize,
-    /// False if the statement returns no rows: its portal runs only once.
+    /// False if the statement returns no rows. The portal of such a statement can run only once.
     has_rows: bool,
     requested: usize,
     row_bytes: usize,
@@ -31,13 +32,13 @@ impl Window {
         Self { chunk, has_rows: !columns.columns.is_empty(), requested: 0, row_bytes, rows: 0, bytes: 0 }
     }
 
-    /// Returns the number of rows to request first; 0 means all of them.
+    /// Returns the number of rows to request first. 0 means all rows.
     pub fn first(&mut self) -> i32 {
         if self.has_rows { self.next().unwrap_or(0) } else { 0 }
     }
 
-    /// Returns the number of rows to request next, or `None` if enough requested rows are still to
-    /// arrive.
+    /// Returns the number of rows to request next, or `None` if enough of the requested rows are
+    /// still to arrive.
     pub fn next(&mut self) -> Option<i32> {
         let most = (AHEAD / self.row_bytes.max(1)).clamp(2, MOST).max(self.chunk);
         if !self.has_rows || self.requested > most / 2 {
@@ -61,9 +62,10 @@ impl Window {
     }
 }
 
-/// Returns the size of a row in the server's reply, if all columns have a fixed size.
+/// Returns the size in bytes of a row message, if all columns have a fixed size.
 fn size(columns: &Columns) -> Option<usize> {
-    /// The size of a row without columns: the kind and length of its message, and the count.
+    /// The size of a row without columns: the type and the length of the message, and the column
+    /// count.
     const ROW: usize = 7;
     columns.columns.iter().map(|(_, ty)| value(ty).map(|bytes| bytes + 4)).sum::<Option<usize>>().map(|sum| ROW + sum)
 }
