@@ -1,4 +1,5 @@
-//! A parsed connection string: hosts, user, and TLS with libpq's meaning of `sslmode`.
+//! Connection strings, parsed into hosts, settings and TLS. `sslmode` has the same meaning as in
+//! libpq.
 
 mod setting;
 mod url;
@@ -35,32 +36,32 @@ use crate::{
 
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// The parsed string. Its `sslmode` decides whether to encrypt; `rustls` decides which servers
-    /// are trusted.
+    /// The parsed string. Its `sslmode` determines whether connections are encrypted. `rustls`
+    /// determines which servers are trusted.
     pub config: Config,
-    /// One configuration per host, if the hosts have different passwords.
+    /// One configuration per host if the hosts have different passwords, otherwise empty.
     apart: Vec<Config>,
     pub rustls: Arc<ClientConfig>,
-    /// The TLS settings for `tokio_postgres`.
+    /// The TLS settings in the form that `tokio_postgres` uses.
     pub tls: MakeTls,
-    /// True if connections keep prepared statements. If false, each use parses the statement again,
-    /// as a pooler in transaction mode requires.
+    /// True if connections keep prepared statements. If false, the server parses a statement again
+    /// at each use, which a pooler in transaction mode requires.
     pub keeps_statements: bool,
     pub limits: AnswerLimits,
     pub schema: Schema,
-    /// True if connections of the class `Store` are tried only once, because other servers can
-    /// accept the writes.
+    /// True if other servers can accept writes. A connection of the class `Store` is then tried
+    /// only once.
     pub is_of_several: bool,
-    /// True if the string or the environment sets the connect timeout.
+    /// True if the connection string, its service or the environment sets the connect timeout.
     has_timeout: bool,
 }
 
-/// Limits on the time and the memory that a server may take.
+/// Limits on the time and the memory that a reply may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerLimits {
-    /// The maximum time for which a server may be silent while a reply is due.
+    /// The maximum time that a server may be silent while a reply is due.
     pub answer: Option<Duration>,
-    /// The maximum number of bytes of a reply that are kept.
+    /// The maximum number of bytes of a reply that are kept in memory.
     pub answer_bytes: usize,
 }
 
@@ -70,27 +71,28 @@ impl Default for AnswerLimits {
     }
 }
 
-/// The default timeout for a host, from opening its socket to the end of the login;
-/// `connect_timeout` overrides it.
+/// The default timeout for connecting to a host, including the login. `connect_timeout` overrides
+/// it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The same timeout if there are other servers.
+/// The default timeout for connecting to a host, if other servers can be used instead.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
-/// The default maximum size of a reply in bytes; `max_answer` overrides it.
+/// The default maximum size of a reply in bytes. `max_answer` overrides it.
 const ANSWER_BYTES: usize = 2 << 30;
 /// The minimum value of `max_answer`.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks the
-    /// certificate against the authorities of `sslrootcert`, and `verify-full` also checks the
+    /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks that the
+    /// certificate is signed by an authority in `sslrootcert`, and `verify-full` also checks the
     /// server's name in the certificate. Settings that `tokio_postgres` does not support are
-    /// removed first.
+    /// removed before it parses the rest.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
 
-    /// Parses a connection string in the given environment. Missing settings come from a service,
-    /// if one is named, then from the variables, then from a password file.
+    /// Parses a connection string in the given environment. A missing setting comes from the named
+    /// service, then from the environment variables. A missing password can then come from a
+    /// password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
         let mut options = ConnectionString::parse(url)?;
@@ -151,7 +153,7 @@ impl Target {
         Ok(ConnectionString::parse(text)?.into_pairs())
     }
 
-    /// Adapts the target to a server that is one of several with the same queues.
+    /// Changes the target for a server that is one of several with the same queues.
     pub fn of_several(mut self) -> Self {
         self.is_of_several = true;
         if !self.has_timeout {
@@ -162,7 +164,7 @@ impl Target {
         self
     }
 
-    /// Describes the target without secrets.
+    /// Returns the hosts, the ports and the database, without secrets.
     pub fn place(&self) -> String {
         let ports = self.config.get_ports();
         let host = |(at, host): (usize, &Host)| {
@@ -182,8 +184,8 @@ impl Target {
     }
 }
 
-/// Adds the passwords of a file if no password is given. If the hosts have different passwords,
-/// returns one configuration per host.
+/// Adds the passwords of the password file if no password is given. If the hosts have different
+/// passwords, returns one configuration per host.
 fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Vec<Config> {
     let user = config.get_user().map(str::to_owned).or_else(|| whoami::username().ok());
     let (Some(file), Some(user), None) = (file, user, config.get_password()) else { return Vec::new() };
@@ -207,7 +209,7 @@ fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Ve
 }
 
 impl Target {
-    /// Runs `work` within the connect timeout for this number of hosts.
+    /// Runs `work` within the connect timeout, multiplied by the number of hosts.
     pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.config.get_connect_timeout() else { return work.await };
         let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
@@ -215,21 +217,21 @@ impl Target {
     }
 }
 
-/// Returns the error for hosts that did not answer within `connect_timeout`.
+/// Creates the error for a host that did not answer within `connect_timeout`.
 pub(crate) fn late(limit: Duration) -> io::Error {
     let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Returns whether to encrypt and which checks to make. The modes have libpq's meaning, except that
-/// `allow` and `prefer` are stronger: `allow` encrypts if the server supports it, and neither tries
-/// again without encryption.
+/// Returns whether to encrypt and what to check. The modes have the same meaning as in libpq, with
+/// two exceptions: `allow` encrypts if the server supports encryption, and `allow` and `prefer`
+/// never try again without encryption.
 fn encryption(mode: &str, files: &TlsFiles) -> Result<(SslMode, Check)> {
     let has_root = files.root.is_some() || files.is_root_of_system;
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
         "disable" => (SslMode::Disable, Check::Nothing),
-        // With a root certificate, `require` means `verify-ca`, as in libpq.
+        // If a root certificate is given, `require` means `verify-ca`, as in libpq.
         "require" if !has_root => (SslMode::Require, Check::Nothing),
         "verify-ca" if !has_root => {
             return Err(Error::invalid(
@@ -259,22 +261,22 @@ fn switch(value: &str) -> Result<bool> {
     }
 }
 
-/// Reads a number of seconds; 0 means no limit.
+/// Parses a number of seconds. 0 means no limit.
 fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
     let seconds = text.parse().map(Duration::from_secs);
     let seconds = seconds.map_err(|_| Error::invalid(format!("{name}={text} is not a number of seconds")))?;
     Ok((!seconds.is_zero()).then_some(seconds))
 }
 
-/// Reads `tcp_user_timeout`, which libpq measures in milliseconds and `tokio_postgres` in seconds;
-/// 0 or less means the system's default.
+/// Parses `tcp_user_timeout` in milliseconds, as in libpq; `tokio_postgres` would read seconds. 0
+/// or less means the system's default.
 fn milliseconds(text: &str) -> Result<Option<Duration>> {
     let number: i32 =
         text.parse().map_err(|_| Error::invalid(format!("tcp_user_timeout={text} is not a number of milliseconds")))?;
     Ok(u64::try_from(number).ok().filter(|number| *number > 0).map(Duration::from_millis))
 }
 
-/// Reads a size in Postgres' notation, such as `64MB`.
+/// Parses a size in PostgreSQL's notation, such as `64MB`.
 fn bytes(text: &str) -> Result<usize> {
     let units = [("kB", 1 << 10), ("MB", 1 << 20), ("GB", 1_usize << 30), ("", 1)];
     let found = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));

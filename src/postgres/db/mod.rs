@@ -130,10 +130,9 @@ impl Db {
     ///   the server's certificate, and `verify-full` also checks the server's name.
     /// - `sslrootcert`, `sslcrl`, `sslcert`, `sslkey` (`PGSSLROOTCERT`, `PGSSLCRL`, `PGSSLCERT`,
     ///   `PGSSLKEY`): `root.crt`, `root.crl`, `postgresql.crt` and `postgresql.key` in
-    ///   `~/.postgresql`, if they exist. The files contain the trusted authorities, the certificates
-    ///   that these authorities have revoked, the client's certificate and the client's key.
-    /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory of revocation lists, as `openssl rehash`
-    ///   creates it.
+    ///   `~/.postgresql`, if they exist. They contain the trusted authorities, their revocation
+    ///   lists, the client's certificate and the client's key.
+    /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory that `openssl rehash` has prepared.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`.
@@ -144,8 +143,8 @@ impl Db {
     /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
     /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`: the defaults
     ///   of `tokio_postgres`. `tcp_user_timeout`: the system's default; milliseconds, as in libpq.
-    /// - `answer_timeout`: none. The number of seconds after which a connection is closed if a reply
-    ///   is due and the server sends nothing.
+    /// - `answer_timeout`: none. A connection is closed if a reply is due and the server sends
+    ///   nothing for this number of seconds.
     /// - `max_answer`: 2 GiB. The maximum size of a reply to one of your own statements, for
     ///   example `64MB`. Dequeues request only as many messages as fit.
     /// - `prepared_statements`: `on`. Use `off` behind a pooler in transaction mode. The role's

@@ -1,4 +1,4 @@
-//! All settings of a connection, and their syntax in a connection string.
+//! All settings of a connection, and the parser of the `key=value` syntax.
 
 use tokio_postgres::Config;
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The settings given so far. An empty value counts as given, so that no other source supplies the
-/// setting.
+/// The settings that have been given so far. An empty value counts as given, so that no other
+/// source supplies the setting.
 #[derive(Debug)]
 pub(super) struct ConnectionString(Vec<Setting>);
 
@@ -19,14 +19,14 @@ impl ConnectionString {
         of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text)).map(Self)
     }
 
-    /// Adds the settings that are not given yet.
+    /// Adds the settings whose names have not been given yet.
     pub fn fill(&mut self, more: Vec<Setting>) {
         let new: Vec<Setting> =
             more.into_iter().filter(|more| self.0.iter().all(|said| said.name != more.name)).collect();
         self.0.extend(new);
     }
 
-    /// Returns the setting, unless its value is empty.
+    /// Returns a setting. Returns `None` if the setting is missing or empty.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
     }
@@ -39,8 +39,7 @@ impl ConnectionString {
         self.0.retain(|setting| setting.name != name);
     }
 
-    /// Removes and returns a setting. A setting that is given twice with different values is an
-    /// error.
+    /// Removes and returns a setting. Returns an error if the setting is given twice.
     pub fn take(&mut self, name: &str) -> Result<Option<Setting>> {
         let mut taken: Option<Setting> = None;
         for setting in self.0.extract_if(.., |setting| setting.name == name) {
@@ -57,9 +56,9 @@ impl ConnectionString {
         taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()
     }
 
-    /// Returns a configuration of the settings whose names `of` accepts.
+    /// Returns a configuration with the settings for which `of` returns true.
     pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
-        // Of a setting that is given twice, the last one counts, as in libpq.
+        // If a setting is given twice, the last one is used, as in libpq.
         let is_last = |at: usize| self.0[at + 1..].iter().all(|later| later.name != self.0[at].name);
         let said = self.0.iter().enumerate().filter(|(at, setting)| of(&setting.name) && is_last(*at));
         let said = said.map(|(_, setting)| setting).filter(|setting| !setting.value.is_empty());
@@ -68,14 +67,14 @@ impl ConnectionString {
     }
 }
 
-/// Parses `key = value` and `key='a value'`. A backslash escapes the next character.
+/// Parses a list of `key = value` and `key='a value'`. A backslash escapes the next character.
 fn words(text: &str) -> Result<Vec<Setting>> {
     let (mut words, mut rest) = (Vec::new(), text.trim_start());
     while !rest.is_empty() {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
         let after = after.trim_start().strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
-            // The error omits the text, which may be part of a password.
+            // The error does not quote the text, because the text may be part of a password.
             Error::invalid("the connection string is not valid: an option has no name or no value")
         })?;
         let (value, after) = value(after.trim_start()).ok_or_else(|| {
@@ -87,8 +86,7 @@ fn words(text: &str) -> Result<Vec<Setting>> {
     Ok(words)
 }
 
-/// Returns the value at the start of the text, and the rest. Returns `None` if a quote is not
-/// closed.
+/// Splits the text into its first value and the rest. Returns `None` if a quote is not closed.
 fn value(text: &str) -> Option<(String, &str)> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |text| (true, text));
     let (mut value, mut chars) = (String::new(), text.char_indices());

@@ -1,4 +1,4 @@
-//! Environment variables, for settings that the connection string does not contain.
+//! Environment variables that supply settings which the connection string does not contain.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 22] = [
     ("schema", "TRUNKLINE_SCHEMA"),
 ];
 
-/// A source of environment variables: the process or a test.
+/// A source of environment variables: either the process or a test.
 #[derive(Clone, Copy)]
 pub(super) struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
@@ -47,7 +47,7 @@ impl Environment<'_> {
         VARIABLES.iter().filter_map(setting).collect()
     }
 
-    /// Returns the path at which libpq looks for a file in the user's home folder.
+    /// Returns libpq's path for a file in the user's home directory.
     pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));

@@ -1,4 +1,4 @@
-//! The hosts of a connection, and the ways to reach them.
+//! The hosts of a connection, with their addresses and ports.
 
 use std::{net::IpAddr, path::Path};
 
@@ -8,11 +8,12 @@ use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
-/// The directories of sockets: those of Linux distributions, then PostgreSQL's default.
+/// The directories in which a socket is searched: those of Linux distributions, then PostgreSQL's
+/// default.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// The hosts, the addresses given in addition, and the ports, each in the order of the string.
+/// The hosts, their addresses if any are given, and the ports, each in the order of the string.
 pub(super) struct Hosts {
     names: Vec<Host>,
     addresses: Vec<IpAddr>,
@@ -34,7 +35,7 @@ impl Hosts {
             ));
         }
         if hosts.is_empty() {
-            // The certificate must then contain the address, as in libpq.
+            // The server's certificate must then contain the address, as in libpq.
             hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
         }
         if hosts.is_empty() {
@@ -77,13 +78,13 @@ impl Hosts {
         config
     }
 
-    /// Returns true if each host has its own address and port, or if all hosts share one port.
+    /// Returns true if each host has its own address and port. All hosts may also share one port.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
     }
 
-    /// Returns the names of a host in a password file, and the host's port.
+    /// Returns the names of a host that can appear in a password file, and the host's port.
     pub fn names(&self, at: usize) -> (Vec<String>, u16) {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],
@@ -99,8 +100,8 @@ impl Hosts {
     }
 }
 
-/// Keeps either the directory of a socket or an address, if one comes from a source that takes
-/// precedence.
+/// Resolves a conflict between the directory of a socket and an address. The setting from the
+/// source with lower precedence is removed.
 fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {
@@ -112,7 +113,7 @@ fn one_way(options: &mut ConnectionString) {
     }
 }
 
-/// Returns the default host: this machine, through its Unix socket if there is one.
+/// Returns the default host, which is this machine. Uses its Unix socket if there is one.
 fn usual(port: u16) -> Host {
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Password files: passwords by host, port, database and user.
+//! Password files, which map a host, a port, a database and a user to a password.
 
 use std::path::{Path, PathBuf};
 
@@ -9,21 +9,21 @@ use crate::error::Result;
 
 #[derive(Debug, Clone, Copy)]
 struct Login<'a> {
-    /// The host's names. A socket has two: its directory and `localhost`.
+    /// The names of the host. A socket has two names: its directory and `localhost`.
     hosts: &'a [String],
     port: u16,
     database: &'a str,
     user: &'a str,
 }
 
-/// Returns the path of the password file, if there is one.
+/// Returns the path of the password file, if one is configured or has a default path.
 pub(super) fn file(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Option<PathBuf>> {
     let named = options.take("passfile")?.map(|Setting { value, .. }| value).filter(|value| !value.is_empty());
     Ok(named.map(PathBuf::from).or_else(|| environment.file_at_home(".pgpass", "pgpass.conf")))
 }
 
-/// Returns the password of each host. An unusable file yields no passwords and no error, because
-/// the server may not require one.
+/// Returns the password of each host. If the file cannot be used, returns no passwords instead of
+/// an error, because the server may not require a password.
 pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) -> Vec<Option<String>> {
     let text = kept_to_oneself(file).unwrap_or_default();
     let password = |at| {
@@ -33,9 +33,9 @@ pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) 
     (0..hosts.len()).map(password).collect()
 }
 
-/// Reads a file, unless other users may read it.
+/// Reads a file. Returns `None` if the file cannot be read, or if other users can access it.
 fn kept_to_oneself(file: &Path) -> Option<String> {
-    let about = std::fs::metadata(file).ok()?; // most users have no such file
+    let about = std::fs::metadata(file).ok()?; // usually, the file does not exist
     if !about.is_file() {
         warn!("the password file {} is not read: it is not a plain file", file.display());
         return None;
@@ -53,7 +53,7 @@ fn kept_to_oneself(file: &Path) -> Option<String> {
         .ok()
 }
 
-/// Returns the password of the first line that matches this login.
+/// Returns the password in the first line that matches the login.
 fn find(text: &str, login: Login<'_>) -> Option<String> {
     let port = login.port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -71,11 +71,11 @@ fn find(text: &str, login: Login<'_>) -> Option<String> {
 #[derive(Default)]
 struct Field {
     text: String,
-    /// True for an unescaped star, which matches any value.
+    /// True if the field is an unescaped `*`, which matches any value.
     is_any: bool,
 }
 
-/// Splits a line at its colons. A backslash escapes the next character.
+/// Splits a line at the colons. A backslash escapes the next character.
 fn fields(line: &str) -> Vec<Field> {
     let mut fields = vec![Field::default()];
     let mut chars = line.chars();

@@ -1,4 +1,4 @@
-//! Revocation lists, for certificates that libpq accepts but rustls does not.
+//! Revocation lists for certificates that libpq accepts but rustls does not accept.
 
 use rustls::{
     CertificateError,
@@ -10,8 +10,8 @@ use x509_cert::{
     der::{Decode, Error as InvalidDer},
 };
 
-/// The lists of `sslcrl`. Their signatures are not checked, because the file belongs to the user,
-/// like the file of trusted authorities.
+/// The revocation lists of `sslcrl`. The signatures of the lists are not checked, because the user
+/// provides the file, as with the file of trusted authorities.
 #[derive(Debug, Default)]
 pub(super) struct RevocationLists(Vec<CertificateList>);
 
@@ -20,8 +20,8 @@ impl RevocationLists {
         lists.iter().map(|list| CertificateList::from_der(list)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Checks that the issuer of the certificate has not revoked it. If there are any lists, one of
-    /// them must be the issuer's, as in libpq.
+    /// Returns an error if the issuer of the certificate has revoked it. If there are any lists,
+    /// one of them must come from this issuer, as in libpq.
     pub fn verify(&self, certificate: &Certificate, now: UnixTime) -> Result<(), CertificateError> {
         let certificate = &certificate.tbs_certificate;
         let mut is_known = self.0.is_empty();
@@ -32,7 +32,7 @@ impl RevocationLists {
             if list.next_update.is_some_and(|next| next.to_unix_duration().as_secs() < now.as_secs()) {
                 return Err(CertificateError::UnknownRevocationStatus);
             }
-            // A list with a critical extension covers only a part of the certificates.
+            // A list with a critical extension may cover only some of the issuer's certificates.
             is_known |= list.crl_extensions.iter().flatten().all(|extension| !extension.critical);
         }
         if is_known { Ok(()) } else { Err(CertificateError::UnknownRevocationStatus) }

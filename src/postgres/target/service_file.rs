@@ -1,4 +1,4 @@
-//! Service files: named settings in a file that several programs share.
+//! Service files, which contain named groups of settings that several programs share.
 
 use std::{
     io::ErrorKind,
@@ -46,8 +46,8 @@ const KNOWN: [&str; 32] = [
     "user",
     "keepalives_count",
 ];
-/// Settings for other clients, which are ignored. Kerberos is not supported, and the encoding is
-/// always UTF-8.
+/// Settings that only other clients use, and that this library ignores. Kerberos is not supported,
+/// and the encoding is always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -58,7 +58,7 @@ const OF_OTHERS: [&str; 7] = [
     "sslcompression",
 ];
 
-/// Returns the settings of the service that the string or the environment names, if any.
+/// Returns the settings of the service that the connection string or the environment names, if any.
 pub(super) fn settings(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let own_file = options.take("servicefile")?.map(|setting| setting.value).filter(|file| !file.is_empty());
     let named = options.take("service")?.map(|setting| setting.value).or_else(|| environment.get("PGSERVICE"));
@@ -68,8 +68,8 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// Finds a service in the user's file, then in the system-wide file. If a file is named explicitly,
-/// it must exist.
+/// Finds a service in the user's file, and then in the system-wide file. It is an error if a file
+/// that a setting names does not exist.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));
@@ -97,8 +97,8 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
     )))
 }
 
-/// Returns the settings of the first section with that name. If a setting is repeated, the first
-/// value counts. Other sections are ignored.
+/// Returns the settings in the first section with this name. If a setting is repeated, the first
+/// value is used. All other sections are ignored.
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {
@@ -121,9 +121,9 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
     Ok(found)
 }
 
-/// Parses a line. Returns `None` if the setting is only for other clients.
+/// Parses a line. Returns `None` if only other clients use the setting.
 fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
-    // The error omits the line, which may contain a password.
+    // The error does not quote the line, because the line may contain a password.
     let Some((name, value)) = line.split_once('=') else {
         return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
     };

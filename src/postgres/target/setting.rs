@@ -1,4 +1,4 @@
-//! A setting of a connection, and its source.
+//! A setting of a connection, and the source of the setting.
 
 use std::{fmt, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tokio_postgres::Config;
 
 use crate::error::{Error, Result};
 
-/// A setting, with the name that libpq uses.
+/// A setting. Its name is the one that libpq uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub name: String,
@@ -14,7 +14,7 @@ pub(super) struct Setting {
     pub origin: Origin,
 }
 
-/// The source of a setting, in order of precedence.
+/// The source of a setting. Sources with higher precedence come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     Text,
@@ -33,8 +33,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Adds the source to an error, unless the source is the connection string, which the caller
-    /// knows.
+    /// Adds the source to the text of an error, unless the source is the connection string. The
+    /// caller knows the connection string.
     pub fn blamed(&self, error: Error) -> Error {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
@@ -50,7 +50,7 @@ impl Setting {
         Self { name: name.into(), value: value.into(), origin: Origin::Text }
     }
 
-    /// Writes the setting as a valid part of a connection string.
+    /// Formats the setting as part of a connection string.
     pub fn words(&self) -> Result<String> {
         let Self { name, value, origin } = self;
         if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
@@ -63,7 +63,7 @@ impl Setting {
     }
 }
 
-/// Returns the part of an error's text that names the invalid part.
+/// Returns the part of an error's text that describes the cause.
 pub(super) fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

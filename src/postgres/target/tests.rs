@@ -1,4 +1,4 @@
-//! Tests how connection strings are parsed.
+//! Tests of the parser for connection strings.
 
 mod said;
 
@@ -13,7 +13,7 @@ fn nothing(_: &str) -> Option<String> {
     None
 }
 
-/// Parses a string, and returns the mode, the password and the database, or the error.
+/// Parses a string. Returns its mode, password and database, or the text of the error.
 fn read(text: &str) -> String {
     match Target::parse_in(text, nothing) {
         Ok(Target { config, .. }) => {
@@ -167,7 +167,7 @@ proptest! {
         let _ = Target::parse_in(&pieces.concat(), nothing);
     }
 
-    /// A password may contain any characters, and must not change the mode.
+    /// A password may contain any character, and must not change the mode.
     #[test]
     fn no_password_turns_tls_off(password in "[^\\x00]{1,40}") {
         let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");

@@ -1,4 +1,4 @@
-//! TLS through rustls: its verifier and its trusted authorities.
+//! TLS with rustls.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// A connector that uses rustls for every host. Unix sockets have no name and never use TLS.
+/// A connector that uses rustls for every host. Unix sockets have no host name and never use TLS.
 #[derive(Clone)]
 pub(crate) struct MakeTls(MakeRustlsConnect);
 
@@ -43,17 +43,17 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// The checks of a server, in addition to encryption.
+/// The checks that are made of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Nothing,
     Authority,
-    /// Like `Authority`; the certificate must also contain the server's name.
+    /// Checks the authority, and that the certificate contains the server's name.
     AuthorityAndName,
 }
 
-/// Returns the TLS settings. In the mode `prefer`, a client certificate at the default place that
-/// cannot be used is ignored.
+/// Returns the TLS configuration. In the mode `prefer`, a client certificate at the default path is
+/// ignored if it cannot be used.
 pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) -> Result<ClientConfig> {
     let failed = |error: rustls::Error| Error::new(Kind::Tls(error.to_string()));
     let provider = Arc::new(ring::default_provider());
@@ -78,7 +78,7 @@ pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) 
     }
 }
 
-/// Reads the client's certificate and its key.
+/// Reads the client's certificates and the private key.
 fn identity(
     certificate: &TlsFile,
     key: Option<&TlsFile>,
@@ -91,7 +91,7 @@ fn identity(
     Ok((certificates, key.key()?))
 }
 
-/// Returns the verifier for servers whose authority must be trusted.
+/// Returns a verifier that trusts only servers with a certificate from a trusted authority.
 fn trust(by_name: bool, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>> {
     let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
     if let Some(file) = &files.root {
@@ -120,7 +120,7 @@ fn trust(by_name: bool, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Resu
     Ok(Arc::new(Trust { verifier, trusted, revoked, by_name }))
 }
 
-/// A verifier that accepts every server: libpq's `sslmode=require` without a root certificate.
+/// A verifier that accepts every server, like libpq's `sslmode=require` without a root certificate.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! The files for TLS: the files that settings name, or libpq's default files.
+//! The files for TLS. Each file is named by a setting or has libpq's default path.
 
 use std::{ffi::OsStr, fmt::Display, path::PathBuf};
 
@@ -7,21 +7,21 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use super::{connection_string::ConnectionString, environment::Environment};
 use crate::error::{Error, Kind, Result};
 
-/// The value of `sslrootcert` that means the system's authorities.
+/// The value of `sslrootcert` that selects the system's authorities.
 const OF_SYSTEM: &str = "system";
 
-/// A file for TLS, and the setting that names it.
+/// A file for TLS, and the name of its setting.
 #[derive(Debug)]
 pub(super) struct TlsFile {
     setting: &'static str,
     path: PathBuf,
-    /// True if no setting names the file, so that its default place is used.
+    /// True if no setting names the file, so that the default path is used.
     pub is_default: bool,
 }
 
 impl TlsFile {
-    /// Returns the file of a setting. If no setting names it, the file at the default place is used
-    /// if it exists.
+    /// Returns the file that a setting names. If no setting names a file, returns the file at the
+    /// default path if it exists.
     fn of(options: &mut ConnectionString, setting: &'static str, default: Option<PathBuf>) -> Result<Option<Self>> {
         let named = options.take(setting)?.map(|setting| setting.value).filter(|path| !path.is_empty());
         Ok(match named {
@@ -42,8 +42,8 @@ impl TlsFile {
         self.sections("revocation list")
     }
 
-    /// Returns the lists in a folder made by `openssl rehash`. There, a list's name is the hash of
-    /// its issuer, followed by `.r` and a number.
+    /// Reads the revocation lists in a directory that `openssl rehash` has prepared. The name of a
+    /// list is the hash of its issuer, followed by `.r` and a number.
     pub fn revocation_lists_of_folder(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let mut lists = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(|error| self.error(error))? {
@@ -58,14 +58,14 @@ impl TlsFile {
         Ok(lists)
     }
 
-    /// Reads all PEM sections of a kind. A file without such a section is an error.
+    /// Reads all PEM sections of one kind. Returns an error if the file has no such section.
     fn sections<T: PemObject>(&self, kind: &str) -> Result<Vec<T>> {
         let found = T::pem_file_iter(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let found = found.map_err(|error| self.error(said(error)))?;
         if found.is_empty() { Err(self.error(format!("the file has no {kind} in PEM format"))) } else { Ok(found) }
     }
 
-    /// Reads a private key. Other users must not be able to read its file.
+    /// Reads a private key. Returns an error if other users can access its file.
     pub fn key(&self) -> Result<PrivateKeyDer<'static>> {
         let about = std::fs::metadata(&self.path).map_err(|error| self.error(error))?;
         if !about.is_file() {
@@ -74,7 +74,7 @@ impl TlsFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            // A file that belongs to root may be readable for the program's group.
+            // If root owns the file, the file's group may read it.
             let others = if about.uid() == 0 { 0o037 } else { 0o077 };
             if about.mode() & others != 0 {
                 return Err(self.error(format!(
@@ -97,13 +97,13 @@ impl TlsFile {
     }
 }
 
-/// Returns true for a name such as `8d28ae65.r0`.
+/// Returns true for a name like `8d28ae65.r0`.
 fn is_name_of_list(name: &str) -> bool {
     let is_hex = |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     name.split_once(".r").is_some_and(|(hash, number)| is_hex(hash) && number.parse::<u32>().is_ok())
 }
 
-/// Advice for decrypting a key.
+/// Advice on how to decrypt a private key.
 const DECRYPT: &str =
     "write the key without a password, `openssl pkey -in KEY -out FILE`, then `chmod 600 FILE` and sslkey=FILE";
 
@@ -115,7 +115,8 @@ fn said(error: pem::Error) -> String {
     }
 }
 
-/// Returns true if the client sends its certificate when the server requests one.
+/// Parses `sslcertmode`. Returns true if the client sends its certificate when the server requests
+/// it.
 fn sends_certificate(mode: &str) -> Result<bool> {
     match mode {
         "disable" => Ok(false),
@@ -126,17 +127,17 @@ fn sends_certificate(mode: &str) -> Result<bool> {
     }
 }
 
-/// All TLS files that exist or are named.
+/// All TLS files that are named or exist at their default paths.
 #[derive(Debug, Default)]
 pub(super) struct TlsFiles {
-    /// The certificates of the authorities to trust.
+    /// The certificates of the trusted authorities.
     pub root: Option<TlsFile>,
-    /// True if the system's authorities are trusted: `sslrootcert=system`.
+    /// True if the system's authorities are trusted, as with `sslrootcert=system`.
     pub is_root_of_system: bool,
     pub revoked: Option<TlsFile>,
-    /// A folder of revocation lists.
+    /// A directory of revocation lists.
     revoked_folder: Option<TlsFile>,
-    /// The client's certificate, and the certificates of the authorities between it and the root.
+    /// The client's certificate, followed by the certificates of intermediate authorities.
     pub certificate: Option<TlsFile>,
     pub key: Option<TlsFile>,
 }
@@ -163,8 +164,8 @@ impl TlsFiles {
         })
     }
 
-    /// Returns the revocation lists for the trusted authorities. Without a file of authorities, the
-    /// list at the default path is ignored, as in libpq.
+    /// Returns the revocation lists. If no file of authorities is given, the list at the default
+    /// path is ignored, as in libpq.
     pub fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let applies = |list: &&TlsFile| self.root.is_some() || !list.is_default;
         let mut lists = self.revoked.as_ref().filter(applies).map_or(Ok(Vec::new()), TlsFile::revocation_lists)?;

@@ -1,4 +1,4 @@
-//! Verifies servers as libpq does: by the authority alone, or by the authority and the name.
+//! Verification of servers as in libpq: by the authority only, or by the authority and the name.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -22,20 +22,19 @@ use super::revocation::RevocationLists;
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-/// Rustls's own verifier, extended to accept certificates that libpq also accepts.
+/// The verifier of rustls, extended so that it accepts all certificates that libpq accepts.
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
-    /// The certificates of `sslrootcert`. The server's own certificate may be among them, for
-    /// example a self-signed one.
+    /// The certificates in `sslrootcert`. A self-signed certificate of a server may be among them.
     pub trusted: Vec<CertificateDer<'static>>,
     pub revoked: RevocationLists,
-    /// True if the certificate must contain the server's name: `sslmode=verify-full`.
+    /// True if the certificate must contain the server's name, as with `sslmode=verify-full`.
     pub by_name: bool,
 }
 
 impl Trust {
-    /// Checks that the certificate has the requested name.
+    /// Checks that the certificate contains the requested name, if `by_name` is true.
     fn verify_name(&self, certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
         if !self.by_name {
             return Ok(());
@@ -56,13 +55,13 @@ impl ServerCertVerifier for Trust {
     ) -> Result<ServerCertVerified, Error> {
         match self.verifier.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
             Ok(verified) => return Ok(verified),
-            // Rustls checks the name last.
+            // Rustls checks the name last, so all other checks have succeeded.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
             Err(error) if is_about_revocation(&error) => return Err(error),
-            // The certificate may be an authority's own, which rustls does not accept as a
-            // server's.
+            // The server may use the certificate of a trusted authority, which rustls does not
+            // accept.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => {
                 let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
                 verify_time(&certificate, now)?;
@@ -119,8 +118,8 @@ fn verify_time(certificate: &Certificate, now: UnixTime) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns true if the name is the common name of a certificate without any other names. libpq
-/// accepts such a certificate.
+/// Returns true if the certificate contains no alternative names, and its common name is the
+/// requested name. libpq accepts such a certificate.
 fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let Ok(certificate) = Certificate::from_der(certificate) else { return false };
     let of_certificate = certificate.tbs_certificate;
@@ -133,7 +132,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bo
     common.any(|common| std::str::from_utf8(common.value.value()).is_ok_and(|common| is_same(common, &name)))
 }
 
-/// Compares names, ignoring case; `*.` stands for one label.
+/// Compares names and ignores case. In a pattern, `*.` matches exactly one label.
 fn is_same(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(domain) => {
@@ -143,7 +142,7 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Explains a TLS failure caused by a certificate, with advice.
+/// Returns an explanation with advice, if the failure concerns a certificate.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let why = match error.get_ref()?.downcast_ref::<Error>()? {
         Error::InvalidCertificate(why) => why,
@@ -184,7 +183,8 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     Some(text)
 }
 
-/// Explains the alert that a server sends when it refuses the client's certificate.
+/// Returns an explanation of the alert that a server sends when it rejects the client's
+/// certificate.
 fn refused_by_server(alert: AlertDescription) -> Option<String> {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,

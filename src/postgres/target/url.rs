@@ -1,9 +1,9 @@
-//! Parses a connection string that is a URL.
+//! The parser for connection strings in URL form.
 
 use super::setting::Setting;
 use crate::error::{Error, Result};
 
-/// Parses the settings of a URL without its scheme. An empty part counts as absent, as in libpq.
+/// Parses the settings in a URL without its scheme. An empty part counts as missing, as in libpq.
 pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     // A password may contain a question mark, and an option may contain an at sign.
     let end = |mark: char| rest.find(mark).unwrap_or(rest.len());
@@ -16,7 +16,7 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     let (hosts, ports) = places(hosts)?;
     let mut settings = Vec::new();
     for (name, value) in [("user", user), ("password", password), ("dbname", database)] {
-        // The error omits the text, which may be part of a password.
+        // The error does not quote the text, because the text may be part of a password.
         let value = decoded(value).ok_or_else(|| not_utf8(&format!("the {name}")))?;
         settings.push(Setting::in_text(name, value));
     }
@@ -33,8 +33,8 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     Ok(settings)
 }
 
-/// Returns the hosts and their ports, each as a comma-separated list. If no port is given, the
-/// second list is empty.
+/// Returns the hosts and their ports as two comma-separated lists. If no port is given, the second
+/// list is empty.
 fn places(text: &str) -> Result<(String, String)> {
     let invalid = || Error::invalid("the connection string is not valid: invalid value for option `host`");
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());

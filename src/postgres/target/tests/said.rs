@@ -1,4 +1,4 @@
-//! Tests the precedence of connection string, service, variables and password file.
+//! Tests of the precedence of connection strings, services, variables and password files.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use tokio_postgres::{
 
 use crate::postgres::target::Target;
 
-/// A temporary home folder.
+/// A temporary home directory.
 struct Home(PathBuf);
 
 impl Home {
@@ -37,7 +37,7 @@ impl Home {
         self.0.join(name).display().to_string()
     }
 
-    /// Parses a string in an environment of only these variables.
+    /// Parses a string in an environment that contains only `HOME` and these variables.
     fn read(&self, text: &str, variables: &[(&str, &str)]) -> Result<Target, String> {
         let home = self.0.display().to_string();
         let value =
