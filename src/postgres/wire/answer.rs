@@ -1,4 +1,4 @@
-//! Reads the reply to a group: it finds the end of each statement's reply, and the rows.
+//! The parser for the reply to a group. It finds the rows and the end of each statement's reply.
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::error::server::ServerError;
 /// The maximum number of parts for which memory is reserved in advance.
 const PARTS: usize = 1 << 10;
 
-/// The server's reply to one group, or to the statements of the group that have ended.
+/// The server's reply to a group, or to those statements of the group that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
@@ -26,30 +26,29 @@ pub(crate) struct Reply {
 
 #[derive(Debug, Clone)]
 struct AnswerPart {
-    /// The chunk in which the part begins, and the offset within that chunk.
+    /// The index of the chunk in which the part begins, and the offset in that chunk.
     start: (usize, usize),
     rows: usize,
-    /// The position of the server's command tag, such as `INSERT 0 1`.
+    /// The position of the server's command tag, such as `INSERT 0 1`: a chunk and a range in it.
     tag: (usize, Range<usize>),
-    /// True if the portal has more rows than were requested.
+    /// True if the portal has more rows than the statement requested.
     suspended: bool,
 }
 
-/// A reply that is read as it arrives. Only its last message confirms that the group has taken
-/// effect, whatever earlier messages report.
+/// A reply that is read as it arrives. Only the last message of the reply confirms that the group
+/// has taken effect.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub reply: Reply,
     places: Places,
     script: bool,
-    /// The start of the next statement's part.
+    /// The position at which the part of the next statement starts.
     start: (usize, usize),
-    /// The number of rows received for that part so far.
+    /// The number of rows in that part so far.
     rows: usize,
-    /// The number of ended statements that were forgotten.
+    /// The number of parts that have been forgotten.
     before: usize,
-    /// The first error of the group. The server skips everything that follows the error, up to the
-    /// Sync.
+    /// The first error in the group. After an error, the server skips all messages up to the Sync.
     failed: Option<Arc<ServerError>>,
     /// The limit that the reply exceeds, if any.
     over: Option<Over>,
@@ -61,7 +60,7 @@ impl Reading {
         Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
     }
 
-    /// Finds the ends of statements in messages that have just arrived.
+    /// Finds the ends of statements in newly arrived messages.
     pub fn take(&mut self, came: Came) {
         self.over = came.over.or(self.over);
         for chunk in came.chunks {
@@ -88,8 +87,8 @@ impl Reading {
         }
     }
 
-    /// Returns the places of the ended statements that have not been forgotten. The range is empty
-    /// if the reply is too large, because its rows were dropped.
+    /// Returns the indexes of the statements that have ended and have not been forgotten. The range
+    /// is empty if the reply is too large, because its rows were discarded.
     pub fn ended(&self) -> Range<usize> {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
@@ -104,8 +103,8 @@ impl Reading {
         self.start = (0, if read { 0 } else { offset });
     }
 
-    /// Forgets all rows, including those of a statement that has not ended. Keeps the ends of
-    /// statements.
+    /// Forgets all rows, including the rows of a statement that has not ended. Does not forget that
+    /// statements have ended.
     pub fn forget_rows(&mut self) {
         for part in &mut self.reply.parts {
             *part = AnswerPart { start: (0, 0), rows: 0, tag: (usize::MAX, 0..0), suspended: part.suspended };
@@ -114,7 +113,7 @@ impl Reading {
         (self.start, self.rows) = ((0, 0), 0);
     }
 
-    /// Returns the reply without its forgotten parts. All messages must have been taken.
+    /// Returns the reply without the forgotten parts. All messages must have arrived.
     pub fn end(self) -> Result<Reply, WireError> {
         let count = self.before + self.reply.parts.len();
         let Some(error) = self.failed else {
@@ -127,8 +126,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // The server does not know a statement that it could not prepare. The error of that
-        // preparation arrived earlier and is the cause.
+        // If a statement could not be prepared, binding it fails because its name is unknown. The
+        // error of the preparation arrived earlier and is the real cause.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
@@ -146,7 +145,7 @@ impl Reply {
         self.values(place).map(row).collect()
     }
 
-    /// Reads the rows of the statement at this place, without copying them.
+    /// Iterates over the rows of the statement at index `place`, without copying them.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);

@@ -14,18 +14,18 @@ use super::{
     soil::soils,
 };
 
-/// A statement that the connection has prepared, or will prepare.
+/// A statement that the connection has prepared or is about to prepare.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
-    /// The statement's name on this connection, from a counter. Names are never reused, so a name
-    /// always means the same statement.
+    /// The name of the statement on this connection, which contains a counter. A name is never
+    /// reused, so it always refers to the same statement.
     pub name: String,
     pub text: Arc<str>,
-    /// True if the statement may change session state that outlasts its transaction.
+    /// True if the statement may change session state beyond the end of its transaction.
     pub soils: bool,
     /// The server's reply to the preparation of the statement.
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
-    /// The statement's parameters and columns, once the types that are not built in have been
+    /// The statement's parameters and columns. Set after types that are not built in have been
     /// looked up.
     pub typed: OnceLock<Arc<Columns>>,
 }
@@ -34,18 +34,17 @@ pub(crate) struct CachedStatement {
 pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
-    /// Facts about each column that decoding does not need.
+    /// Properties of each column that are not needed for decoding.
     pub facts: Vec<ColumnFacts>,
 }
 
-/// The descriptions of statements by their texts, for a connection that keeps no prepared
-/// statements.
+/// A cache of statement descriptions by text, for a connection that keeps no prepared statements.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
 impl Descriptions {
-    /// The maximum number of descriptions. It equals the number of statements that other
-    /// connections keep prepared.
+    /// The maximum number of cached descriptions. Other connections keep the same number of
+    /// prepared statements.
     const KEPT: usize = 1000;
 
     pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
@@ -75,7 +74,7 @@ impl CachedStatement {
         self.answer.send_replace(Some(answer));
     }
 
-    /// Returns the error of the preparation, if it is known.
+    /// Returns the error of the preparation, if the preparation is known to have failed.
     pub fn failure(&self) -> Option<WireError> {
         self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
     }
@@ -89,7 +88,7 @@ impl CachedStatement {
 }
 
 impl Signature {
-    /// Reads the reply to Parse and Describe.
+    /// Parses the reply to Parse and Describe.
     pub fn read(chunks: &[bytes::Bytes]) -> Result<Self, WireError> {
         let mut described = Self::default();
         for (kind, body) in chunks.iter().flat_map(|chunk| super::frame::frames(chunk)) {
@@ -120,8 +119,8 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
     (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
 }
 
-/// Reads the columns. Each column is a name and 18 bytes: the table's oid, the column's number, the
-/// type's oid, its length and modifier, and the format.
+/// Parses the columns. A column consists of a name and 18 bytes: the table's OID, the column's
+/// number, the OID, length and modifier of its type, and the format.
 fn columns(body: &[u8]) -> Option<Vec<((String, Oid), ColumnFacts)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     (0..u16::from_be_bytes(*count))

@@ -1,4 +1,4 @@
-//! Looks up a statement's types in the catalog, and caches them.
+//! Lookup of a statement's types in the server's catalog, with a cache.
 
 use std::{
     future::Future,
@@ -18,8 +18,8 @@ use super::{
     soil::{bounds_transaction, copies},
 };
 
-/// The maximum depth of nested types, and the maximum number of lookups for one statement. No real
-/// catalog reaches these limits, but a hostile server might.
+/// The maximum nesting depth of types, and the maximum number of lookups for one statement. No real
+/// catalog exceeds these limits, but a malicious server might try to.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 
@@ -29,7 +29,7 @@ const LABELS: &str = include_str!("../../../sql/statements/type_labels.sql");
 
 type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 
-/// The current depth and number of lookups for one statement.
+/// The nesting depth so far, and the number of lookups so far.
 #[derive(Clone, Copy)]
 pub(super) struct Depth<'a> {
     depth: usize,
@@ -50,8 +50,8 @@ impl<'a> Depth<'a> {
 }
 
 impl Connection {
-    /// Returns a statement with the types of its parameters and columns, from the cache or from the
-    /// server.
+    /// Returns a statement with the types of its parameters and columns. Uses the cache if
+    /// possible, and otherwise asks the server.
     pub async fn prepare(&self, text: &str) -> Result<Prepared, WireError> {
         if let Some(prepared) = self.prepared(text) {
             return Ok(prepared);
@@ -73,9 +73,10 @@ impl Connection {
         Ok(Prepared { text, named: None, columns })
     }
 
-    /// Prepares a statement of the user. Refuses a copy from or to the client: its exchange would
-    /// break the connection for all that share it. Refuses the bounds of transactions, too: after a
-    /// commit, the next statements of a `Transaction` would have no transaction.
+    /// Prepares a statement of the user. Returns an error for a copy from or to the client, because
+    /// its messages would break the shared connection. Also returns an error for a statement that
+    /// begins or ends a transaction, because later statements of a `Transaction` would then run
+    /// outside a transaction.
     pub async fn prepare_of_user(&self, text: &str) -> Result<Prepared, WireError> {
         match self.prepared(text) {
             Some(prepared) => Ok(prepared),
@@ -104,12 +105,12 @@ impl Connection {
         Ok(columns)
     }
 
-    /// Looks up a type in the catalog, if it is not built in.
+    /// Looks up a type that is not built in.
     fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
-            // The element type of an array and the field types of a composite are looked up in
-            // turn.
+            // The element type of an array and the field types of a composite type are looked up
+            // recursively.
             let found =
                 self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
             let Some(row) = found.first() else {
@@ -147,7 +148,8 @@ impl Connection {
         }
     }
 
-    /// Runs a catalog statement with known column types. Looking up these types would never end.
+    /// Runs a catalog statement whose column types are known. Looking these types up would never
+    /// end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns::new(vec![Type::OID], columns));

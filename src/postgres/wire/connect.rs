@@ -1,4 +1,4 @@
-//! Connects to a server: chooses a host and its address, then negotiates TLS and logs in.
+//! Connects to a server: chooses a host and an address, negotiates TLS and logs in.
 
 mod encrypt;
 mod address;
@@ -31,11 +31,11 @@ use crate::{
     postgres::target::{Target, late},
 };
 
-/// Tries the hosts of the connection string, in order or in random order, and connects to the first
-/// suitable one. Does not retry.
+/// Connects to the first suitable host of the connection string. Tries the hosts in order or in
+/// random order, and each only once.
 ///
-/// `connect_timeout` applies to each address, from its socket to the end of its login. If several
-/// hosts refuse, the error contains the reason of each host.
+/// `connect_timeout` applies to each address, and includes the login. If several hosts refuse the
+/// connection, the error contains the reason of each host.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     let mut ways = Vec::new();
     for config in target.configs() {
@@ -87,7 +87,7 @@ async fn reach(place: &Address, config: &Config, target: &Target) -> Result<Conn
     Err(Error::nowhere(refusals))
 }
 
-/// The address of a server, for opening another connection to it.
+/// The address of a server, which is needed to open another connection to it.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
     #[cfg(unix)]
@@ -96,7 +96,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// Returns the address of the server at the other end, if it can be reached again.
+    /// Returns the address of the server at the other end of the stream. Returns `None` if the
+    /// address is unknown.
     pub fn of(stream: &Stream) -> Option<Self> {
         match stream {
             Stream::Tcp(stream) => stream.peer_addr().ok().map(Self::Network),
@@ -107,7 +108,7 @@ impl Peer {
     }
 }
 
-/// Opens another stream to a server, encrypted like the first, without a login.
+/// Opens another stream to the same server, without logging in. Encrypts it like the first stream.
 pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
     let lost = |error: io::Error| Error::new(Kind::Unreachable(error));
     let work = async {
@@ -116,7 +117,8 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
             Peer::Network(address) => {
                 let socket = open(*address, &target.config).await.map_err(lost)?;
-                // The certificate was checked by the first connection. Its names are checked again.
+                // The first connection chose one of the hosts, and this connection uses the name of
+                // the first host.
                 let name = target.config.get_hosts().iter().find_map(|host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]

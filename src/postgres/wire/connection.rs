@@ -1,4 +1,4 @@
-//! A connection from the callers' side: it prepares statements and queues groups.
+//! The callers' side of a connection. It prepares statements and queues groups.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// The number of unwritten bytes above which callers wait. It limits the memory for queued
+/// The number of unwritten bytes above which callers wait. This limits the memory for queued
 /// statements.
 const QUEUED: usize = 8 << 20;
 /// The maximum number of statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// The statements that reset the session state that a user's statement may have changed, and
+/// The statements that reset session state which a user's statement may have changed. They also
 /// restore the library's settings.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
@@ -30,15 +30,15 @@ const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/connect.sql")
 );
 
-/// A connection that any number of callers can share. Each caller sends its own groups.
+/// A connection that many callers can share. Each caller sends its own groups.
 pub(crate) struct Connection {
     pub(super) shared: Arc<Link>,
-    /// The descriptions of statements, if this connection keeps no statements.
+    /// The cached descriptions of statements, if this connection keeps no prepared statements.
     pub(super) unnamed: Option<Descriptions>,
 }
 
 impl Connection {
-    /// Connects once, and starts a task that runs the connection's driver.
+    /// Connects, without retries, and starts a task that runs the driver.
     pub async fn open(target: &Target, usage: Use) -> Result<Self> {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
@@ -52,7 +52,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Creates a connection and its driver, which must be polled.
+    /// Creates a connection and its driver. The caller must poll the driver.
     pub fn of(
         connected: Connected,
         target: &Target,
@@ -69,7 +69,8 @@ impl Connection {
         Self { shared, unnamed: None }
     }
 
-    /// Returns false if each use of a statement parses it again, for a pooler in transaction mode.
+    /// Returns false if each use of a statement parses it again, as a pooler in transaction mode
+    /// requires.
     pub fn keeps_statements(&self) -> bool {
         self.unnamed.is_none()
     }
@@ -78,9 +79,11 @@ impl Connection {
         self.shared.lock().ended.is_some()
     }
 
-    /// Returns the statement with this text, preparing it if necessary. Its Parse is sent before
-    /// the next group, in the same flush but under a Sync of its own. An error in a group makes the
-    /// server skip the rest of that group, which must not include a Parse that other groups need.
+    /// Returns the statement with this text, and prepares it if necessary.
+    ///
+    /// The Parse message is sent before the next group, in the same write, but with its own Sync.
+    /// After an error in a group, the server skips the rest of that group, so a Parse that other
+    /// groups need must not be part of it.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
@@ -88,8 +91,8 @@ impl Connection {
         }
         check(&queued)?;
         let named = Arc::new(CachedStatement::new(format!("t{}", queued.names + 1), text.into()));
-        // A text with a NUL cannot be written. Its beginning must not stay between the groups of
-        // other callers.
+        // A text that contains a NUL cannot be written. It is written to a separate buffer first,
+        // so that no partial message remains in the shared buffer.
         let mut bytes = BytesMut::new();
         frontend::parse(&named.name, text, [], &mut bytes).map_err(WireError::encode)?;
         frontend::describe(b'S', &named.name, &mut bytes).map_err(WireError::encode)?;
@@ -106,8 +109,8 @@ impl Connection {
         Ok(named)
     }
 
-    /// Forgets a prepared statement whose table or type has changed. The next use prepares it
-    /// again.
+    /// Removes a statement from the cache because its table or type has changed. The next use
+    /// prepares the statement again.
     pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
         if let Some(unnamed) = &self.unnamed {
@@ -115,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Forgets the statement of this failure if its table or type has changed.
+    /// Removes the failed statement from the cache if its table or type has changed.
     pub fn forget_outdated(&self, failure: &WireError) {
         if let WireError::Server { text: Some(text), .. } = failure
             && failure.is_outdated()
@@ -124,13 +127,13 @@ impl Connection {
         }
     }
 
-    /// Forgets all prepared statements, after a statement that has deallocated them.
+    /// Removes all prepared statements from the cache, after a statement that deallocated them.
     pub fn forget_all(&self) {
         self.shared.lock().named.clear();
     }
 
-    /// Queues a group for the driver. The returned value waits for the reply. If it is dropped, the
-    /// group still runs.
+    /// Queues a group. The returned future waits for the reply. If the future is dropped, the group
+    /// still runs.
     pub fn send(&self, mut group: Group) -> Incoming {
         if !group.script {
             frontend::sync(&mut group.bytes);
@@ -147,9 +150,9 @@ impl Connection {
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
-        // If no group awaits its reply, everything has been written, because a reply arrives only
-        // after its whole group was read. If there is a limit on the server's silence, the driver
-        // must write, because it measures the silence.
+        // If no group awaits a reply, all earlier groups have been written completely, because a
+        // reply arrives only after the server has read the whole group. If the server's silence is
+        // limited, the driver must write, because it measures the silence.
         if queued.groups.is_empty()
             && queued.bytes.is_empty()
             && self.shared.limits.answer.is_none()
@@ -165,7 +168,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // directly after the group, so that no other caller sees its settings
+            self.clean_up(&mut queued)?; // before any other caller's group
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -174,30 +177,30 @@ impl Connection {
         Ok(inbox)
     }
 
-    /// Queues a group whose reply [`Incoming::parts`] reads as it arrives.
+    /// Queues a group whose reply is read in parts with [`Incoming::parts`].
     pub fn send_in_parts(&self, mut group: Group) -> Incoming {
         group.mode = ReplyMode::InParts;
         self.send(group)
     }
 
-    /// Continues to read from the server, if a stream was full and no longer is.
+    /// Lets the driver read again, if it stopped because a stream was full.
     pub fn read_on(&self) {
         self.shared.read_on();
     }
 
-    /// Resets the session for the next user of the connection.
+    /// Resets the session state for the next user of the connection.
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
-            let _ = self.clean_up(&mut queued); // it fails only if there is nothing to clean up
+            let _ = self.clean_up(&mut queued); // fails only if the connection has ended
             drop(queued);
             self.shared.wake.notify_one();
         }
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode, the session belongs to the pooler. The next
-        // statement may reach a different session.
+        // Behind a pooler in transaction mode, the session belongs to the pooler, and the next
+        // statement may run in a different session.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, queued.out()).map_err(WireError::encode)?;
@@ -206,7 +209,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits while too many bytes are queued.
+    /// Waits until fewer than `QUEUED` bytes are queued.
     pub async fn room(&self) {
         loop {
             let room = self.shared.room.notified();
@@ -224,7 +227,7 @@ impl Connection {
         queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
-    /// Returns a statement that can be bound without a round trip, if there is one.
+    /// Returns a statement that can be bound without a round trip, if it is cached.
     pub fn prepared(&self, text: &str) -> Option<Prepared> {
         if let Some(unnamed) = &self.unnamed {
             return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
@@ -234,7 +237,7 @@ impl Connection {
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
     }
 
-    /// Runs one prepared statement. If it was prepared earlier, the first poll sends it.
+    /// Runs one statement. If the statement is cached, the first poll sends it.
     #[cfg(test)]
     pub async fn query(
         &self,
@@ -248,8 +251,8 @@ impl Connection {
         Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
-    /// Runs a text of several unprepared statements. They run in one transaction, unless the text
-    /// contains statements that begin or end transactions.
+    /// Runs a text that contains several statements, without preparing them. The statements run in
+    /// one transaction, unless they begin or end transactions themselves.
     pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
@@ -271,8 +274,8 @@ pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes an arbitrary statement that no caller and no group holds, if there is one. A program with
-/// this many texts probably writes values into them.
+/// Closes an arbitrary statement that no caller and no group uses, if there is one. A program with
+/// this many different texts probably writes values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let unused = queued.named.iter().find(|(_, named)| Arc::strong_count(named) == 1);
     let Some(text) = unused.map(|(text, _)| text.clone()) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Copies data that the caller supplies piece by piece. Groups of other callers wait behind the
-//! copy.
+//! Copies for which the caller supplies the data piece by piece. Groups of other callers wait until
+//! the copy has ended.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 use crate::error::server::ServerError;
 
 impl Connection {
-    /// Sends a copy statement without a Sync, as soon as no other copy is open. Its reply is
+    /// Sends a copy statement without a Sync, after any other copy has ended. The reply is
     /// streamed.
     pub async fn begin_copy(&self, mut group: Group) -> Result<Incoming, WireError> {
         loop {
@@ -40,8 +40,8 @@ impl Connection {
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.mode) = (true, ReplyMode::Streamed);
         queued.bytes.extend_from_slice(&group.bytes);
-        // If the statement is not a copy, its reply would stay in the server's buffer without this
-        // flush. A copy ignores the flush.
+        // If the statement is not a copy, the server replies to it only after this flush. During a
+        // copy, the server ignores the flush.
         frontend::flush(&mut queued.bytes);
         queued.groups.push_back(waiting);
         queued.behind_copy = Some(BytesMut::new());
@@ -50,7 +50,7 @@ impl Connection {
         Ok(Some(inbox))
     }
 
-    /// Sends data of the open copy.
+    /// Sends data for the open copy.
     pub fn copy_data(&self, data: impl Buf) -> Result<(), WireError> {
         let data = frontend::CopyData::new(data).map_err(WireError::encode)?;
         let mut queued = self.shared.lock();
@@ -61,13 +61,13 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the open copy, or aborts it. Other groups can then follow.
+    /// Ends the open copy, or aborts it if `is_complete` is false. Other groups can then follow.
     pub fn end_copy(&self, is_complete: bool) {
         let mut queued = self.shared.lock();
         let Some(behind) = queued.behind_copy.take() else { return }; // the connection has ended
         match is_complete {
             true => frontend::copy_done(&mut queued.bytes),
-            // This always succeeds, because the text contains no NUL.
+            // This cannot fail, because the text contains no NUL.
             false => drop(frontend::copy_fail("the caller gave the copy up", &mut queued.bytes)),
         }
         frontend::sync(&mut queued.bytes);
@@ -77,23 +77,23 @@ impl Connection {
         self.shared.room.notify_waiters();
     }
 
-    /// Starts to collect asynchronous messages, beginning with these notices of the login.
+    /// Starts to collect asynchronous messages. The first of them are the notices from the login.
     pub fn keep_asides(&self, notices: Vec<Bytes>) -> Asides {
         self.shared.lock().asides = Some(notices.into_iter().map(|notice| (b'N', notice)).collect());
         Asides(self.shared.clone())
     }
 }
 
-/// The asynchronous messages of a connection, and its last error.
+/// The asynchronous messages of a connection, and the error that ended the connection.
 pub(crate) struct Asides(Arc<super::queued::Link>);
 
 impl Asides {
-    /// Returns the kind and the body of the next asynchronous message.
+    /// Returns the type and the body of the next asynchronous message.
     pub fn next(&self) -> Option<(u8, Bytes)> {
         self.0.lock().asides.as_mut()?.pop_front()
     }
 
-    /// Returns the error with which the server has ended the connection, if there was one.
+    /// Returns the error with which the server ended the connection, if there was one.
     pub fn last_error(&self) -> Option<Arc<ServerError>> {
         self.0.lock().ended.as_ref()?.0.clone()
     }

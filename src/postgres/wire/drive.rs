@@ -19,22 +19,23 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The size by which the read buffer grows when less than a sixteenth of this size is free.
+/// The number of bytes by which the read buffer grows. It grows when less than a sixteenth of this
+/// number is free.
 const READ: usize = 64 << 10;
-/// The size of the server's own send buffer.
+/// The size of the server's send buffer in bytes.
 const SENT: usize = 8 << 10;
-/// The maximum length of an accepted message. Postgres' own limit is just below this.
+/// The maximum length of an accepted message in bytes. PostgreSQL's own limit is slightly lower.
 const LONGEST: usize = 1 << 30;
 
-/// Writes queued groups and distributes replies, until the connection ends or its last caller is
-/// gone.
+/// Writes queued groups and distributes their replies, until the connection ends or its last caller
+/// is gone.
 pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     io: S,
     read: BytesMut,
     shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
-    // This value is created before the task runs, because a runtime that ends drops tasks that have
-    // never run.
+    // This guard is created before the task runs. A runtime that shuts down drops tasks without
+    // ever running them.
     let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
@@ -69,8 +70,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Reading and writing do not wait for each other. Each of these futures can be dropped at
-        // its await point.
+        // Reads and writes do not wait for each other. Each of these futures may be dropped before
+        // it completes.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read), if !is_held => {
                 if count? == 0 {
@@ -87,14 +88,14 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Reads as much as the server sends at a time. If a read fills the free space, the next read
-/// starts at once. With more free space, the runtime would wait for a readiness event after every 8
-/// KiB.
+/// Reads at most `SENT` bytes, which is as much as the server sends at once. If the read fills this
+/// space, the next read starts immediately. With more space, the runtime would wait for a readiness
+/// event after every 8 KiB.
 async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
     from.read_buf(&mut read.limit(SENT)).await
 }
 
-/// Writes a part of the bytes. If none are left, flushes, because TLS may hold back a record.
+/// Writes some of the bytes. If none are left, flushes, because TLS may hold back a record.
 async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
     if write.has_remaining() {
         *unflushed = true;
@@ -106,7 +107,7 @@ async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unfl
     Ok(())
 }
 
-/// The limit on a server's silence while a reply is due.
+/// The limit on the time that a server may be silent while a reply is due.
 struct Silence {
     limit: Option<Duration>,
     until: Option<Instant>,
@@ -133,12 +134,13 @@ impl Silence {
     }
 }
 
-/// Bytes that have been read but not distributed yet.
+/// Bytes that have been read but not distributed.
 struct Reader {
     read: BytesMut,
-    /// The number of bytes that are complete messages of the first waiting group.
+    /// The number of bytes at the start that are complete messages for the first waiting group.
     whole: usize,
-    /// True if rows of a stream have arrived since the last check that there is room for more.
+    /// True if rows of a stream have arrived since the driver last checked whether the stream is
+    /// full.
     may_be_full: bool,
 }
 
@@ -149,7 +151,7 @@ impl Reader {
         }
     }
 
-    /// Passes complete messages to the groups to which they belong.
+    /// Passes complete messages to the groups that wait for them.
     fn hand_out(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
             if !(SHORTEST..=LONGEST).contains(&length) {
@@ -167,16 +169,16 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // The next group would become part of that transaction, and would be lost
-                        // with it.
+                        // The next group would become part of the open transaction, and would be
+                        // lost with it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages arrive between the messages of a reply, and are not
-                    // part of it.
+                    // Asynchronous messages may arrive between the messages of a reply. They are
+                    // not part of the reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if let Some(asides) = &mut shared.lock().asides {
@@ -186,8 +188,8 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // The statement was a `COPY FROM STDIN`, but the call that sent it has no data.
-                    // The server would wait for the data forever.
+                    // The statement was a `COPY FROM STDIN`, but its caller has no data. The server
+                    // would wait for the data forever.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
@@ -201,7 +203,8 @@ impl Reader {
         self.keep(shared, ended)
     }
 
-    /// Passes the complete messages read so far to the first waiting group, without copying.
+    /// Passes the complete messages that have been read to the first waiting group, without copying
+    /// them.
     fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
@@ -243,17 +246,17 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// A guard that returns an error to every caller when the driver ends, for any reason.
+/// A guard that reports an error to every waiting caller when the driver ends for any reason.
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
-    /// The group that left a transaction open and so ended the connection. Its caller receives the
-    /// error only after no other caller can send.
+    /// The group that left a transaction open and thereby ended the connection. Its caller receives
+    /// the error only after the connection accepts no more groups.
     left_open: Option<AwaitedGroup>,
 }
 
 impl EndOfDriver {
-    /// Keeps the last error of a server that shuts down, for the waiting callers.
+    /// Stores the server's last error before a shutdown, for the waiting callers.
     fn hear(&mut self, error: &[u8]) {
         let error = ServerError::parse(error);
         if error.is_fatal() {
@@ -268,7 +271,7 @@ impl Drop for EndOfDriver {
             let mut queued = self.shared.lock();
             queued.ended = Some(Why(self.why.clone()));
             (queued.bytes, queued.behind_copy) = (BytesMut::new(), None);
-            queued.socket = None; // the server must notice the end
+            queued.socket = None; // lets the server see that the connection has closed
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };

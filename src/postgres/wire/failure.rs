@@ -1,4 +1,4 @@
-//! The reasons why a group has no usable reply.
+//! The reasons why the reply to a group cannot be used.
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
@@ -6,25 +6,26 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::server::ServerError;
 
-/// The reason why a group has no usable reply.
+/// The reason why the reply to a group cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) enum WireError {
-    /// The server refused the statement at that place in its group, and rolled back the whole
-    /// group. A failed commit has the place after the last statement, and no text.
+    /// The server rejected the statement with this index in the group, and rolled back the whole
+    /// group. If the commit failed, the index is the number of statements, and there is no text.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
-    /// The connection ended before the reply; the server's reason is included if it is known. The
+    /// The connection ended before the reply. Contains the server's reason, if it is known. The
     /// outcome is unknown.
     Lost(Option<Arc<ServerError>>),
-    /// A parameter cannot be encoded; nothing was sent.
+    /// A parameter could not be encoded. Nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server violated the protocol.
     Protocol(&'static str),
-    /// The group left a transaction open on a shared connection. The connection was closed, so the
-    /// server rolls back.
+    /// The group left a transaction open on a shared connection. The connection was closed, and the
+    /// server rolls the transaction back.
     LeftOpen,
-    /// The reply is larger than this number of bytes; the statement took effect.
+    /// The reply is larger than this number of bytes. The statement took effect.
     TooLarge(usize),
-    /// The reply has more rows than the statement can return; the statement took effect.
+    /// The reply has more than this number of rows, which the statement cannot return. The
+    /// statement took effect.
     TooManyRows(usize),
 }
 
@@ -34,10 +35,12 @@ impl WireError {
     }
 
     /// Returns true if the statement was prepared for an object that has changed since then. No
-    /// part of its group has taken effect, so the group may be prepared and run again. A type that
-    /// does not fit may also come from a table that was dropped and created again. Errors with a
-    /// context come from the body of a function or procedure. A procedure may have committed by
-    /// then, so its call must not run twice.
+    /// part of its group has taken effect, so the group can be prepared again and repeated. A type
+    /// mismatch counts too, because a table may have been dropped and created again.
+    ///
+    /// Errors with a context do not count, because they come from the body of a function or
+    /// procedure. A procedure may have committed before the error, so its call must not be
+    /// repeated.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         error.context.is_none()
@@ -45,13 +48,13 @@ impl WireError {
                 .contains(&error.code)
     }
 
-    /// Returns true if this error is only a consequence of an earlier error in the group ("current
-    /// transaction is aborted").
+    /// Returns true if this error is only a consequence of an earlier error in the transaction
+    /// ("current transaction is aborted").
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
     }
 
-    /// Sets the place and the text of a statement that could not be prepared.
+    /// Adds the index and the text of a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
             Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },

@@ -1,17 +1,17 @@
-//! Splits bytes into the protocol's messages.
+//! Functions that split bytes into protocol messages.
 
 use std::ops::Range;
 
-/// A message of the server: its kind and its body.
+/// A message from the server: its type and its body.
 pub(crate) type Frame<'a> = (u8, &'a [u8]);
 
-/// Returns the complete messages at the start of `bytes`.
+/// Returns an iterator over the complete messages at the start of `bytes`.
 pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     frames_at(bytes, 0).map(|(kind, body)| (kind, &bytes[body]))
 }
 
-/// Returns the complete messages from an offset onwards, like [`frames`], with the positions of
-/// their bodies.
+/// Returns an iterator over the complete messages that start at offset `at`. For each message,
+/// returns the type and the position of the body.
 pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
     std::iter::from_fn(move || {
         let rest = bytes.get(at..)?;
@@ -22,11 +22,11 @@ pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8
     })
 }
 
-/// The length of a message without a body: its kind and its length field.
+/// The length of a message without a body: one byte for the type and four bytes for the length.
 pub(crate) const SHORTEST: usize = 5;
 
-/// Returns the length of the first message in `bytes`, including its kind and length field. Returns
-/// `None` if its header is not complete.
+/// Returns the length of the first message in `bytes`, including the type and the length field.
+/// Returns `None` if the header is incomplete.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     let [_, length @ ..] = *bytes.first_chunk::<SHORTEST>()?;
     Some((u32::from_be_bytes(length) as usize).saturating_add(1))

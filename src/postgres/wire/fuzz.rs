@@ -1,4 +1,4 @@
-//! Passes a server's bytes to the driver, without a server.
+//! Functions that pass bytes to the driver as if a server had sent them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
-/// Returns the reply to a group of `statements` statements, if the server sends these pieces in
-/// order and then closes the connection.
+/// Returns the reply to a group of `statements` statements. The simulated server sends these pieces
+/// in order and then closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -39,8 +39,8 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     })
 }
 
-/// Checks that any bytes from a server lead to a reply or an error. Every column of a row must be
-/// readable or refused.
+/// Checks that any bytes from a server lead to a reply or an error. Reading a column of a row must
+/// return a value or an error.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
     let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));

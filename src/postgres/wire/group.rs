@@ -1,4 +1,4 @@
-//! Builds a group: writes the Parse, Bind, Execute and Sync messages of its statements.
+//! Groups of statements, encoded as Parse, Bind, Execute and Sync messages.
 
 use std::sync::Arc;
 
@@ -11,37 +11,39 @@ use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
 use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
-/// The statements of one group, which ends with a Sync.
+/// The statements of a group, which ends with a Sync.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
     pub(super) places: Places,
-    /// True for a text of several statements in the simple protocol. Such a group has no Sync.
+    /// True if the group is a single text of several statements in the simple protocol. It has no
+    /// Sync.
     pub(super) script: bool,
     /// True if a statement is a copy and the group includes its data.
     pub(super) copies: bool,
-    /// True if a statement may change session state that outlasts its transaction.
+    /// True if a statement may change session state beyond the end of its transaction.
     pub(super) soils: bool,
-    /// The limits that no honest reply exceeds.
+    /// The limits on the reply. A correct reply never exceeds them.
     pub bound: Bound,
     pub mode: ReplyMode,
     /// Counts the group as load until its reply arrives.
     pub load: Option<InFlight>,
 }
 
-/// The way in which a reply reaches the caller.
+/// How the caller receives a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ReplyMode {
-    /// The caller receives the reply once it is complete.
+    /// The caller receives the reply when it is complete.
     #[default]
     Whole,
-    /// The caller reads the replies to single statements as they arrive.
+    /// The caller reads the reply to each statement as it arrives.
     InParts,
-    /// The caller reads rows as they arrive. While too many rows are unread, the server must wait.
+    /// The caller reads rows as they arrive. If too many rows are unread, the driver stops reading
+    /// from the server.
     Streamed,
 }
 
-/// The statements of a group, in order. Equal consecutive statements are stored once.
+/// The statements of a group, in order. Consecutive equal statements are stored once.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     count: usize,
@@ -50,7 +52,7 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 struct Run {
-    /// The number of places before this statement.
+    /// The number of statements in the group before this one.
     before: usize,
     statement: GroupStatement,
 }
@@ -58,7 +60,7 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
-    /// The prepared statement on this connection, if the connection keeps statements.
+    /// The prepared statement on this connection, or `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
 }
 
@@ -84,23 +86,24 @@ impl Places {
     }
 }
 
-/// A statement with the types of its parameters and columns, ready to be bound.
+/// A statement with the types of its parameters and columns. It can be bound without a round trip.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub text: Arc<str>,
-    /// The prepared statement on this connection; `None` if the connection keeps no statements.
+    /// The prepared statement on this connection, or `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
 }
 
-/// A portal, and the maximum number of rows to send. Further rows stay in the portal.
+/// A portal, and the maximum number of rows that the server sends. Further rows remain in the
+/// portal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
     pub most: i32,
 }
 
-/// The unnamed portal, of which all rows are requested.
+/// The unnamed portal, with a request for all rows.
 const ALL: Portal<'_> = Portal { name: "", most: 0 };
 
 impl Group {
@@ -120,13 +123,13 @@ impl Group {
         self.bytes.len()
     }
 
-    /// Adds a statement. After an error, the group is unchanged.
+    /// Adds a statement. If this method returns an error, the group is unchanged.
     pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), WireError> {
         self.push_rows(prepared, parameters, ALL)
     }
 
-    /// Adds a statement like [`Group::push`], but requests only its first rows.
-    /// [`Group::push_more`] requests the next rows while the transaction lasts.
+    /// Adds a statement like [`Group::push`], but requests only the first rows.
+    /// [`Group::push_more`] requests the next rows in the same transaction.
     pub fn push_rows(
         &mut self,
         prepared: &Prepared,
@@ -145,7 +148,7 @@ impl Group {
         }
     }
 
-    /// Adds a statement like [`Group::push`], with parameters that are values or references.
+    /// Adds a statement like [`Group::push`]. The parameters may be values or references.
     pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
         if let Some(named) = named {
@@ -159,7 +162,8 @@ impl Group {
         Ok(())
     }
 
-    /// Adds a statement that is parsed with these types, described and run, but not kept.
+    /// Adds a statement that the server parses with these types, describes and runs, but does not
+    /// keep.
     pub fn push_described<P: BorrowToSql>(
         &mut self,
         text: &Arc<str>,
@@ -174,7 +178,7 @@ impl Group {
         Ok(())
     }
 
-    /// Creates a group that prepares a statement under a name, with these types of its first
+    /// Creates a group that prepares a statement under a name. `types` are the types of its first
     /// parameters.
     pub fn prepare(name: &str, text: &str, types: &[Type]) -> Result<Self, WireError> {
         let mut group = Self::new();
@@ -183,7 +187,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Opens a portal without running it. This does not count as a statement.
+    /// Opens a portal without running it. The portal does not count as a statement of the group.
     pub fn open_portal<P: BorrowToSql>(
         &mut self,
         portal: &str,
@@ -200,7 +204,7 @@ impl Group {
         self.bind_portal(portal, name, &prepared.columns.parameters, parameters)
     }
 
-    /// Closes a prepared statement. This does not count as a statement.
+    /// Closes a prepared statement. The close does not count as a statement of the group.
     pub fn close_statement(&mut self, name: &str) -> Result<(), WireError> {
         frontend::close(b'S', name, &mut self.bytes).map_err(WireError::encode)
     }
@@ -212,14 +216,15 @@ impl Group {
         Ok(())
     }
 
-    /// Closes a portal. This does not count as a statement and has no reply of its own.
+    /// Closes a portal. The close does not count as a statement of the group and has no separate
+    /// reply.
     pub fn close(&mut self, portal: &str) -> Result<(), WireError> {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Adds a statement that is parsed within the group and not kept. A pooler may use a different
-    /// server connection for every transaction, so a statement must be parsed and bound before the
-    /// same Sync.
+    /// Adds a statement that the server parses within the group and does not keep. A pooler may use
+    /// a different server connection for every transaction, so a statement must be parsed and bound
+    /// before the same Sync.
     pub fn push_unnamed(
         &mut self,
         text: &Arc<str>,
@@ -246,7 +251,7 @@ impl Group {
         Ok(())
     }
 
-    /// Creates a group that asks for a statement's types without running it.
+    /// Creates a group that requests the types of a statement without running it.
     pub fn describe(text: &str) -> Result<Self, WireError> {
         let mut group = Self::new();
         frontend::parse("", text, [], &mut group.bytes).map_err(WireError::encode)?;
@@ -254,10 +259,10 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds `copy … from stdin` and its data, without waiting for the server between them. The only
-    /// Sync follows the end of the data.
+    /// Adds `copy … from stdin` and its data, without waiting for the server in between. The group
+    /// has only one Sync, after the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
-        /// The maximum number of bytes of data in one message.
+        /// The maximum number of data bytes in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
         for part in data.chunks(PART) {
@@ -308,7 +313,8 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format applies to all parameters. Without parameters, no format may be sent.
+        // One format code applies to all parameters. A statement without parameters must have no
+        // format code.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
         match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {

@@ -1,4 +1,4 @@
-//! Passes the messages of a reply from the driver to the callers of its group.
+//! The messages of a reply, which the driver passes to the callers of its group.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{WireError, frame::frames, reply_limit::Over};
 
-/// A reply that is arriving. The driver adds its messages, and the callers of its group take them.
+/// A reply that is arriving. The driver adds messages, and the callers of the group take them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Inside>);
 
@@ -17,26 +17,27 @@ pub(super) struct Inbox(Mutex<Inside>);
 struct Inside {
     came: Came,
     ended: Option<Result<(), WireError>>,
-    /// One entry for each waiting caller. Waking a caller needlessly would cost a thread switch.
+    /// One entry per waiting caller. A stored waker avoids needless wake-ups, which cost a thread
+    /// switch.
     waiting: Vec<Option<Waker>>,
     /// The number of bytes that the reader of a stream has not taken yet.
     unread: usize,
-    /// True if further rows of a stream are dropped.
+    /// True if the remaining rows of a stream are discarded.
     skips_rows: bool,
 }
 
-/// A reply, or a part of one, as it has arrived.
+/// A reply or a part of a reply, as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub chunks: Vec<Bytes>,
-    /// The limit that the reply exceeds, if any. Its rows were then not kept.
+    /// The limit that the reply exceeds, if any. The rows of such a reply are discarded.
     pub over: Option<Over>,
 }
 
-/// The number of a caller's entry in an inbox, once the caller waits.
+/// The index of a caller's entry in an inbox, or `None` if the caller has not waited yet.
 pub(crate) type WaitingPlace = Option<usize>;
 
-/// The driver's end of an inbox. If it is dropped before the reply has ended, the callers receive
+/// The driver's end of an inbox. If it is dropped before the end of the reply, the callers receive
 /// the error for a lost connection.
 #[derive(Debug)]
 pub(super) struct Delivery(Arc<Inbox>);
@@ -48,7 +49,7 @@ impl Inbox {
         (inbox.clone(), Delivery(inbox))
     }
 
-    /// Creates the inbox of a group that could not be sent.
+    /// Creates the inbox for a group that could not be sent.
     pub fn refused(failure: WireError) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inside { ended: Some(Err(failure)), ..Inside::default() })))
     }
@@ -64,7 +65,7 @@ impl Inbox {
         inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// Adds a part of a stream. Drops the rows if more than `limit` bytes would be unread.
+    /// Adds a part of a stream. If more than `limit` bytes would be unread, discards the rows.
     fn put_streamed(&self, chunk: Bytes, limit: usize) {
         let mut inside = self.lock();
         if !inside.skips_rows && inside.unread.saturating_add(chunk.len()) > limit {
@@ -79,7 +80,7 @@ impl Inbox {
         }
     }
 
-    /// Drops the rows of a stream, including rows that are still to arrive.
+    /// Discards the rows of a stream, including rows that have not arrived yet.
     pub fn skip_rows(&self) {
         let mut inside = self.lock();
         inside.skips_rows = true;
@@ -102,8 +103,7 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the end of the reply, if it has arrived, with all messages that have not been taken
-    /// yet.
+    /// If the reply has ended, returns its outcome with all messages that have not been taken yet.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;
@@ -118,7 +118,8 @@ impl Inbox {
         }
     }
 
-    /// Waits for new messages or for the end. Returns the messages, and true if they are the last.
+    /// Waits for new messages or for the end. Returns the messages, and true if they are the last
+    /// ones.
     pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {
@@ -149,7 +150,7 @@ impl Inside {
         match self.waiting.get_mut(at) {
             Some(Some(waker)) => waker.clone_from(context.waker()),
             Some(none) => *none = Some(context.waker().clone()),
-            None => {} // the place belongs to another inbox
+            None => {} // the entry belongs to another inbox
         }
         Poll::Pending
     }
@@ -175,16 +176,16 @@ impl Delivery {
         self.0.lock().waiting.iter().any(Option::is_some)
     }
 
-    /// Delivers the rest of the reply, or its failure.
+    /// Delivers the rest of the reply, or the error.
     pub fn end(self, ended: Result<Came, WireError>) {
         self.0.end(ended);
     }
 }
 
-/// The kinds of messages that end a statement.
+/// The types of the messages that end the reply to a statement.
 const ENDS: &[u8] = b"CEIs";
 
-/// Returns the messages that end a statement, without the rows between them.
+/// Returns only the messages that end the reply to a statement, without the rows.
 pub(super) fn ends(chunks: &[Bytes]) -> Bytes {
     let mut ends = BytesMut::new();
     for (kind, body) in chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| ENDS.contains(kind)) {
@@ -197,6 +198,6 @@ pub(super) fn ends(chunks: &[Bytes]) -> Bytes {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.0.end(Err(WireError::Lost(None))); // no effect if the reply has ended
+        self.0.end(Err(WireError::Lost(None))); // does nothing if the reply has ended
     }
 }

@@ -1,4 +1,4 @@
-//! The reply to a sent group of statements, as its waiting callers see it.
+//! The reply to a group that was sent, as its callers receive it.
 
 use std::{
     pin::Pin,
@@ -15,22 +15,21 @@ use super::{
     inbox::{Inbox, WaitingPlace},
 };
 
-/// The reply to a group that was sent. If it is dropped, the statements still run.
+/// The reply to a group that was sent. If it is dropped, the group still runs.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     inbox: Arc<Inbox>,
     place: WaitingPlace,
-    /// The reader of the reply; `None` once the reply is complete.
+    /// The parser of the reply, or `None` if the reply has been returned.
     reading: Option<Reading>,
     /// True if the reply is read as it arrives.
     is_read_early: bool,
 }
 
-/// Rows that have arrived.
+/// Messages that have arrived, including rows.
 pub(crate) struct Arrived {
-    /// Messages of the server, including rows.
     pub chunks: Vec<Bytes>,
-    /// The end of the reply, if it has arrived.
+    /// The outcome of the whole reply, if it has ended.
     pub end: Option<Result<Reply, WireError>>,
 }
 
@@ -40,8 +39,8 @@ impl Incoming {
         Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_read_early }
     }
 
-    /// Returns the whole reply, once, if it has arrived. Also returns the messages that the reader
-    /// of rows has not received yet.
+    /// Returns the whole reply if it has arrived. Only the first such call returns it. Also returns
+    /// the messages that the reader of rows has not received yet.
     pub fn come(&mut self) -> Option<(Result<Reply, WireError>, Vec<Bytes>)> {
         let came = self.inbox.ended()?;
         let unread = match &came {
@@ -58,8 +57,8 @@ impl Incoming {
         Poll::Ready(self.read(came))
     }
 
-    /// Waits for rows of a reply that is read as it arrives, or for its end. Only the end confirms
-    /// the statement.
+    /// Waits for rows of a reply that is read as it arrives, or for its end. The statement is
+    /// confirmed only when the reply has ended.
     pub fn poll_rows(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Arrived> {
         let (came, is_last) = match ready!(self.inbox.poll_part(place, context)) {
             Ok(part) => part,
@@ -74,7 +73,7 @@ impl Incoming {
         Poll::Ready(Arrived { chunks, end })
     }
 
-    /// Drops the rows of a streamed reply, including rows that are still to arrive.
+    /// Discards the rows of a streamed reply, including rows that have not arrived yet.
     pub fn skip_rows(&self) {
         self.inbox.skip_rows();
     }
@@ -86,10 +85,11 @@ impl Incoming {
         reading.end()
     }
 
-    /// Reads the replies to single statements while the server still works on later ones. `read`
-    /// receives a reply, the statement's place in it, and its place in the group. The statements
-    /// may still be rolled back: only the end of this call confirms them. Returns the rest of the
-    /// reply, which is empty.
+    /// Reads the replies to single statements while the server works on later ones. `read` receives
+    /// a reply, the index of the statement in this reply, and its index in the group.
+    ///
+    /// The group may still be rolled back. It is confirmed only when this method returns `Ok`.
+    /// Returns the rest of the reply, which is empty.
     pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
         let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
         loop {

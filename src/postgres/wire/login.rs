@@ -1,4 +1,4 @@
-//! Logs in: turns a stream into a session.
+//! The login, which makes a session out of a stream.
 
 mod binding;
 mod exchange;
@@ -27,7 +27,7 @@ pub(crate) struct Connected {
     pub process_id: i32,
     /// The secret key for cancel requests.
     pub key: Bytes,
-    /// The first notices of the server.
+    /// The first notices from the server.
     pub notices: Vec<Bytes>,
 }
 
@@ -76,12 +76,12 @@ fn parameter(body: &[u8]) -> Option<(String, String)> {
     Some((texts.next()?, texts.next()?))
 }
 
-/// Returns the backend's process id, which the key for cancel requests follows.
+/// Returns the process id of the backend. In the message, the key for cancel requests follows it.
 fn process(body: &[u8]) -> Result<i32> {
     body.first_chunk().map(|number| i32::from_be_bytes(*number)).ok_or_else(|| unexpected(b'K'))
 }
 
-/// Checks that the server is one that `target_session_attrs` allows.
+/// Checks that the server matches `target_session_attrs`.
 async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(());
@@ -96,7 +96,7 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
-    // This error is temporary: after a failover, another server will accept writes.
+    // This error counts as temporary, because another server accepts writes after a failover.
     match (wanted, row.ends_with(b"\x02on")) {
         (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
         (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),

@@ -1,12 +1,12 @@
-//! Postgres's protocol, pipelined: any number of callers share one connection.
+//! PostgreSQL's protocol, with pipelining, so that many callers can share one connection.
 //!
-//! A *group* consists of the statements that one Sync ends. It is one implicit transaction with one
-//! reply. Callers append groups to the connection's buffer. The driver writes all groups that were
-//! added while it was busy, so callers share flushes. It reads and writes at the same time, so that
-//! a full socket buffer cannot cause a deadlock.
+//! A *group* is a series of statements that ends with one Sync. It is one implicit transaction and
+//! has one reply. Callers append groups to the buffer of the connection. The driver writes all
+//! groups that arrived while it was busy, so callers share writes. It reads and writes at the same
+//! time, so that a full socket buffer cannot cause a deadlock.
 //!
-//! The caller decodes the bytes of a reply, which it receives undecoded. A caller that stops
-//! waiting drops only a receiver: the driver still counts the messages.
+//! The driver passes replies to callers as bytes, and each caller decodes its own reply. If a
+//! caller stops waiting, the driver still receives its reply.
 
 mod stream;
 mod socket;
@@ -47,10 +47,10 @@ pub(crate) use self::{
     stream::Stream,
 };
 
-/// The way in which callers use a connection.
+/// How callers use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
-    /// Any number of callers share the connection, so no caller may leave state behind.
+    /// Several callers share the connection, so no caller may leave session state behind.
     #[default]
     Common,
     /// One caller at a time uses the connection. It may leave a transaction open between two

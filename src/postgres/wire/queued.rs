@@ -18,37 +18,36 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
-/// The state that callers and the driver share.
 #[derive(Default)]
 pub(super) struct Link {
     queued: Mutex<Queued>,
     pub limits: AnswerLimits,
     pub usage: Use,
-    /// Wakes the driver so that it writes or ends.
+    /// Wakes the driver, so that it writes queued bytes or ends.
     pub wake: Notify,
-    /// Notified when there is room in the buffer again.
+    /// Signals that the buffer has room again.
     pub room: Notify,
 }
 
 #[derive(Default)]
 pub(super) struct Queued {
-    /// Bytes of groups that the driver has not taken yet.
+    /// The bytes of groups that the driver has not taken yet.
     pub bytes: BytesMut,
-    /// Bytes of groups that follow the open copy; `None` if no copy is open.
+    /// The bytes of groups that must follow the open copy, or `None` if no copy is open.
     pub behind_copy: Option<BytesMut>,
-    /// Asynchronous messages of the server, if a caller collects them.
+    /// The asynchronous messages from the server, if a caller collects them.
     pub asides: Option<VecDeque<(u8, Bytes)>>,
-    /// Lets a caller write directly when no statement is running.
+    /// A handle with which a caller can write directly if no statement is running.
     pub socket: Option<Socket>,
-    /// Groups that await their replies, oldest first. Replies arrive in this order.
+    /// The groups that await their replies, oldest first. Replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
-    /// The number of statement names that were used so far.
+    /// The number of statement names that have been used so far.
     pub names: u64,
     pub ended: Option<Why>,
     /// True if the last caller is gone. The driver then ends the session after the last reply.
     pub leaving: bool,
-    /// True if a statement may have changed session state that outlasts its transaction.
+    /// True if a statement may have changed session state beyond the end of its transaction.
     pub soiled: bool,
     /// True if the driver has stopped reading because a stream is full.
     pub is_held: bool,
@@ -58,22 +57,22 @@ pub(super) struct Queued {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Why(pub Option<Arc<ServerError>>);
 
-/// A group whose reply is not complete.
+/// A group whose reply is incomplete.
 pub(super) struct AwaitedGroup {
     came: Came,
-    /// The number of bytes received so far. Once the limit is exceeded, it is the number since the
-    /// last check.
+    /// The number of bytes received so far. Once the limit is exceeded, the count starts again at
+    /// each check.
     bytes: usize,
-    /// The size of the reply at which its rows will next be counted.
+    /// The number of bytes above which the rows will next be counted.
     counted_at: usize,
     pub bound: Bound,
     /// Counts the group as load until this value is dropped.
     pub load: Option<InFlight>,
-    /// The number of bytes that have been passed on.
+    /// The number of bytes that have been passed to the caller.
     handed_out: usize,
     pub mode: ReplyMode,
-    /// True if the group contains a copy with its data. The server's request for the data is then
-    /// ignored.
+    /// True if the group contains a copy with its data. The driver then ignores the server's
+    /// request for the data.
     pub copies: bool,
     pub to: To,
 }
@@ -93,8 +92,8 @@ impl AwaitedGroup {
         }
     }
 
-    /// Keeps complete messages of the reply. Above the limit, keeps only messages that end a
-    /// statement.
+    /// Stores complete messages of the reply. Above the limit, stores only messages that end the
+    /// reply to a statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         if let (ReplyMode::Streamed, To::Caller(delivery)) = (self.mode, &self.to) {
             delivery.streamed(chunk, limit);
@@ -103,7 +102,7 @@ impl AwaitedGroup {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // its rows are dropped later
+            return Ok(()); // the rows are discarded later
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);
@@ -121,8 +120,8 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// Returns the limit that the reply exceeds, if any. Rows are counted each time the reply's
-    /// size has doubled, and never in a small reply.
+    /// Returns the limit that the reply exceeds, if any. Rows are counted whenever the size of the
+    /// reply has doubled, but not in a small reply.
     fn over(&mut self, limit: usize) -> Option<Over> {
         if self.bytes > limit && !self.bound.whole {
             return Some(Over::Bytes(limit));
@@ -143,7 +142,7 @@ impl AwaitedGroup {
         }
     }
 
-    /// Returns true if the reader of a stream must catch up before the server may send more.
+    /// Returns true if the reader of a stream must take messages before the driver may read more.
     fn is_full(&self, limit: usize) -> bool {
         matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed
             && delivery.unread() >= UNREAD.min(limit / 2))
@@ -154,27 +153,27 @@ impl AwaitedGroup {
         matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed && !delivery.is_awaited())
     }
 
-    /// Returns the reply, or the rest of it, and its receiver.
+    /// Returns the rest of the reply, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }
 }
 
-/// The minimum size of a partial reply that wakes the caller. Sizes from 8 to 64 KiB take the same
-/// time.
+/// The minimum size of a part that wakes the caller. In measurements, 8 KiB and 64 KiB were equally
+/// fast.
 const PART: usize = 32 << 10;
-/// The number of bytes of a too large reply that are collected before its rows are dropped. The
-/// rows of a smaller reply are not counted.
+/// The number of bytes of an oversized reply that are collected before its rows are discarded. In a
+/// reply below this size, rows are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
-/// The number of unread bytes in a stream above which the server must wait.
+/// The number of unread bytes in a stream above which the driver stops reading.
 const UNREAD: usize = 1 << 20;
 
 pub(super) enum To {
-    /// A caller, which may no longer be waiting.
+    /// A caller, which may have stopped waiting.
     Caller(Delivery),
     CachedStatement(Arc<CachedStatement>),
-    /// No caller, for example when a statement is closed. Such a group cannot fail.
+    /// No caller, for example if a statement is closed. Such a group must not fail.
     NoCaller,
 }
 
@@ -184,9 +183,9 @@ impl Queued {
         self.behind_copy.as_mut().unwrap_or(&mut self.bytes)
     }
 
-    /// Returns true if the driver should stop reading from the socket: a stream is full, and all
-    /// replies behind it can wait. If another caller waits for a reply behind the stream, reading
-    /// continues, and the requested rows are kept in memory.
+    /// Returns true if the driver should stop reading from the socket. This is the case if a stream
+    /// is full and no caller waits for a later reply. If a caller waits for a later reply, the
+    /// driver keeps reading, and the requested rows are stored in memory.
     pub fn hold(&mut self, limit: usize) -> bool {
         let mut groups = self.groups.iter();
         self.is_held = !self.leaving
@@ -197,8 +196,8 @@ impl Queued {
 }
 
 impl Link {
-    /// Makes the driver decide again whether to read. Called after the reader of a stream has read
-    /// or has begun to wait.
+    /// Makes the driver check again whether to read. The reader of a stream calls this method after
+    /// it has taken rows or has begun to wait.
     pub fn read_on(&self) {
         if self.lock().is_held {
             self.wake.notify_one();

@@ -1,18 +1,18 @@
-//! Limits on the size of a reply, and the count of statements that await one.
+//! Limits on the size of a reply, and the count of statements that await a reply.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The maximum size of an honest reply. The rest of a larger reply is not kept, so that a server
-/// cannot exhaust the client's memory.
+/// The limits that a correct reply does not exceed. The rows of a larger reply are discarded, so
+/// that a server cannot exhaust the client's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bound {
-    /// The maximum number of rows, if it is known in advance.
+    /// The maximum number of rows, if known in advance.
     pub rows: Option<usize>,
-    /// True if `max_answer` does not apply and rows of any size are kept. The rows may be the only
-    /// copy, like messages that were taken.
+    /// True if `max_answer` does not apply. The rows may be the only copy of the data, for example
+    /// messages that were taken.
     pub whole: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Over {
     Rows(usize),
 }
 
-/// Counts a statement while its reply is due, even if its caller no longer waits.
+/// Counts a statement as load until its reply has arrived, even if its caller no longer waits.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 

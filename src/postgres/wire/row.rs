@@ -1,4 +1,4 @@
-//! A row in the binary format, which is decoded column by column.
+//! Rows in the binary format. The caller decodes them column by column.
 
 use std::sync::{
     Arc,
@@ -16,16 +16,17 @@ use crate::error::{Error, Kind, Result};
 pub(crate) struct Columns {
     pub parameters: Vec<Type>,
     pub columns: Vec<(String, Type)>,
-    /// The average row size in the last stream of this statement; 0 if there was none.
+    /// The average row size in the last stream of this statement, or 0 if there was no stream.
     pub row_bytes: RowBytes,
-    /// Facts about each column that decoding does not need, if the server has described them.
+    /// Properties of each column that are not needed for decoding. Empty if the server has not
+    /// described them.
     pub facts: Vec<ColumnFacts>,
 }
 
-/// Facts about a column that decoding does not need.
+/// Properties of a column that are not needed for decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnFacts {
-    /// The oid of the column's table, or 0.
+    /// The OID of the column's table, or 0.
     pub table: u32,
     /// The number of the column in its table, or 0.
     pub number: i16,
@@ -38,7 +39,7 @@ impl Columns {
     }
 }
 
-/// The average size of a statement's rows, if it is known.
+/// The average size of a statement's rows in bytes, if it is known.
 #[derive(Debug, Default)]
 pub(crate) struct RowBytes(AtomicUsize);
 
@@ -52,11 +53,11 @@ impl RowBytes {
     }
 }
 
-/// One row, undecoded.
+/// A row that has not been decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(super) columns: Arc<Columns>,
-    /// The values of all columns, each as a length and a value.
+    /// The encoded columns. Each column consists of a length and a value.
     pub(super) values: Bytes,
 }
 
@@ -64,8 +65,8 @@ pub(crate) struct Row {
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
-    /// Reads a column of one of the library's own statements. Returns an error if the type is
-    /// wrong, because a faulty server must not crash the program.
+    /// Reads a column from the result of one of the library's own statements. Returns an error if
+    /// the type is wrong, because a faulty server must not crash the program.
     pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
     }
@@ -74,12 +75,12 @@ impl Row {
         &self.columns.columns
     }
 
-    /// Creates a row from the body of a message.
+    /// Creates a row from the body of a `DataRow` message.
     pub fn arrived(columns: Arc<Columns>, mut body: Bytes) -> Self {
         Self { columns, values: body.split_off(body.len().min(2)) }
     }
 
-    /// Creates a row from values in the wire format: a length and a value for each column.
+    /// Creates a row from encoded columns. Each column consists of a length and a value.
     #[cfg(test)]
     pub fn of(columns: Arc<Columns>, values: Bytes) -> Self {
         Self { columns, values }
@@ -89,8 +90,9 @@ impl Row {
         self.values.len()
     }
 
-    /// Returns the row with other values. For each column, `cell` receives its number and its old
-    /// value, and appends the new value to the buffer. It returns `false` for null.
+    /// Returns a copy of the row with other values. For each column, `cell` receives the column's
+    /// number and its old value, and appends the new value to the buffer. If `cell` returns
+    /// `false`, the new value is null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
         let mut old = Values::new(&self.columns, &self.values);
         let mut values = BytesMut::new();
@@ -118,7 +120,7 @@ pub(crate) fn only(rows: &[Row]) -> Result<&Row> {
     rows.first().ok_or_else(|| Error::new(Kind::Answer("it has no row".into())))
 }
 
-/// The columns of a row, from left to right.
+/// The columns of a row, read from left to right.
 #[derive(Debug)]
 pub struct Values<'a> {
     columns: &'a Arc<Columns>,
@@ -137,21 +139,22 @@ impl<'a> Values<'a> {
         &self.columns.columns
     }
 
-    /// Returns the row undecoded. No column may have been read before.
+    /// Returns the row without decoding it. Call this method before any column is read.
     pub(crate) fn keep(&mut self) -> Row {
         self.at = self.columns.columns.len();
         Row { columns: self.columns.clone(), values: Bytes::copy_from_slice(std::mem::take(&mut self.rest)) }
     }
 
-    /// Returns the number of columns read so far.
+    /// Returns the number of columns that have been read so far.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Returns the next column. The value may borrow from the connection's buffer.
+    /// Reads the next column. The value may borrow from the connection's buffer.
     ///
-    /// There are no more columns, the column is null, or it has a different type.
+    /// # Errors
+    /// There are no more columns, the column is null, or its type does not fit.
     pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
         let columns = self.columns();
         let (name, ty) = columns

@@ -1,11 +1,11 @@
-//! Writes to the socket of an idle connection without waking its driver.
+//! Direct writes to the socket of an idle connection, without waking the driver.
 
 use bytes::BytesMut;
 
 use super::stream::Stream;
 
-/// A second handle of a connection's socket. A caller that finds the connection idle writes
-/// directly. This saves a task switch, and often the slow wake-up of another thread.
+/// A second handle to the socket of a connection. If the connection is idle, the caller writes to
+/// the socket directly. This saves a task switch, and often the wake-up of another thread.
 #[derive(Debug)]
 pub(super) enum Socket {
     #[cfg(unix)]
@@ -15,8 +15,8 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Returns a second handle. Returns `None` if the stream changes the bytes, as TLS does, or if
-    /// the system cannot provide a handle.
+    /// Returns a second handle. Returns `None` if the stream is encrypted, or if the system cannot
+    /// provide a handle.
     #[cfg(unix)]
     pub fn of(stream: &Stream) -> Option<Self> {
         use std::os::fd::AsFd;
@@ -32,8 +32,8 @@ impl Socket {
         None
     }
 
-    /// Writes as many bytes as the socket accepts at once, and leaves the rest. After an error,
-    /// leaves all bytes, because the driver will receive the same error.
+    /// Writes the bytes that the socket accepts immediately, and removes them from `bytes`. An
+    /// error is ignored, because the driver will receive the same error.
     #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
         use std::io::Write;

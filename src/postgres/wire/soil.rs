@@ -1,15 +1,15 @@
-//! Recognizes statements by their text: those that leave session state behind, and those that are
-//! refused.
+//! Functions that recognize statements by their text: statements that change session state, copies
+//! from or to the client, and statements that begin or end transactions.
 
-/// The statement that empties the search path, so that the next statement finds no objects through
-/// it.
+/// The statement that restricts the search path to `pg_catalog` for the next statement.
 pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_catalog.sql");
 
-/// Returns true if a statement may change session state that outlasts its transaction. Settings
-/// that a user's functions change are not recognized. A false positive costs a needless clean-up.
+/// Returns true if a statement may change session state beyond the end of its transaction. Settings
+/// that a user's functions change are not recognized. A false positive only causes an unnecessary
+/// clean-up.
 pub(super) fn soils(text: &str) -> bool {
     if text == IN_CATALOG {
-        return false; // this setting is local to its transaction
+        return false; // this setting ends with the transaction
     }
     let text = text.to_ascii_lowercase();
     let (first, rest) = word(&text);
@@ -20,9 +20,8 @@ pub(super) fn soils(text: &str) -> bool {
     }
 }
 
-/// Returns true if a statement copies from or to the client, which is another exchange than that of
-/// a statement. A false positive is an error for the user, so the words must be where the grammar
-/// has them.
+/// Returns true if a statement copies data from or to the client. A false positive is an error for
+/// the user, so the words are recognized only in the places where the grammar allows them.
 pub(super) fn copies(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let (first, mut rest) = word(&text);
@@ -33,7 +32,7 @@ pub(super) fn copies(text: &str) -> bool {
     loop {
         rest = after_space(rest);
         let Some(sign) = rest.chars().next() else {
-            // A bracket may stand in a text that is quoted in another way.
+            // A bracket may be part of a dollar-quoted text, which this function does not parse.
             return depth > 0 && has_copy(&text);
         };
         if is_of_word(sign) {
@@ -54,7 +53,7 @@ pub(super) fn copies(text: &str) -> bool {
     }
 }
 
-/// Returns true if the text has the words of a copy in any place.
+/// Returns true if the words of a copy from or to the client appear anywhere in the text.
 fn has_copy(text: &str) -> bool {
     text.split_whitespace().collect::<Vec<_>>().windows(2).any(|pair| {
         matches!(pair, ["from", end] if end.starts_with("stdin"))
@@ -62,25 +61,25 @@ fn has_copy(text: &str) -> bool {
     })
 }
 
-/// Returns true if a statement begins or ends a transaction, which only `Transaction` may do.
+/// Returns true if a statement begins or ends a transaction. Only `Transaction` may do this.
 pub(super) fn bounds_transaction(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let (first, rest) = word(&text);
     let (second, after) = word(rest);
     match first {
         "begin" | "start" | "end" | "abort" => true,
-        "commit" => second != "prepared", // a prepared transaction belongs to no session
+        "commit" => second != "prepared", // the prepared transaction belongs to no session
         "prepare" => second == "transaction",
         "rollback" => {
             let next = if matches!(second, "work" | "transaction") { word(after).0 } else { second };
-            next != "to" && second != "prepared" // a savepoint, or a transaction that no session has
+            next != "to" && second != "prepared" // neither a savepoint nor a prepared transaction
         }
         _ => false,
     }
 }
 
-/// Returns the first word, and the text after it. The word is empty if the text begins with another
-/// sign.
+/// Splits the text after its first word. The word is empty if the text begins with another
+/// character.
 fn word(text: &str) -> (&str, &str) {
     let text = after_space(text);
     text.split_at(text.find(|sign| !is_of_word(sign)).unwrap_or(text.len()))
@@ -90,8 +89,8 @@ fn is_of_word(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '_' | '$') || !sign.is_ascii()
 }
 
-/// Returns the text after white space, comments and empty statements, as PostgreSQL reads them:
-/// comments in `/*` and `*/` nest, and other comments end with their line.
+/// Skips white space, comments and empty statements at the start of the text, as PostgreSQL does.
+/// Comments between `/*` and `*/` can be nested. Other comments end at the end of the line.
 fn after_space(mut text: &str) -> &str {
     loop {
         text = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c', ';']);

@@ -1,5 +1,5 @@
-//! Tests groups on a real server. Each group is one transaction with one reply, even if statements
-//! in it or before it fail.
+//! Tests of groups on a real server. Each group is one transaction with one reply, even if a
+//! statement in this group or in an earlier group fails.
 
 mod broken;
 mod bytes;
@@ -22,7 +22,7 @@ pub(super) async fn connection() -> Connection {
     Connection::open(&target, Use::Alone).await.expect("connected")
 }
 
-/// Creates a group of statements that have no parameters and are not kept.
+/// Creates a group of statements without parameters, which the server does not keep.
 fn group(statements: &[&str]) -> Group {
     let mut group = Group::new();
     for statement in statements {
@@ -37,7 +37,7 @@ fn numbers(answer: &Reply, place: usize) -> Vec<i32> {
     answer.rows(place, &columns).iter().map(|row| row.read(0).expect("a number")).collect()
 }
 
-/// Returns the place of the statement that failed, and the error code.
+/// Returns the index of the statement that failed, and the error code.
 fn refused(outcome: Result<Reply, WireError>) -> (usize, SqlState) {
     match outcome {
         Err(WireError::Server { statement, error, .. }) => (statement, error.code.clone()),
@@ -103,7 +103,7 @@ async fn unpreparable_statement_gives_its_reason_and_harms_no_other() {
     let mut alone = Group::new();
     alone.push(&good, &[]).expect("encoded");
     assert_eq!(numbers(&connection.send(alone).await.expect("its Parse was not skipped"), 0), [7]);
-    // The missing type exists now. The next use prepares the statement again, under a new name.
+    // The missing column exists now. The next use prepares the statement again, under a new name.
     connection.batch("create temp table n (nothing int)").await.expect("created");
     assert!(connection.query("select nothing from n", &[]).await.expect("prepared").is_empty());
     assert!(connection.query(wrong, &[]).await.is_err(), "and still says so");
@@ -203,7 +203,7 @@ async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
         connection.query("select $1::int4", &[&5_i32]).await.expect("in step")[0].read::<i32>(0).expect("a number"),
         5
     );
-    // The beginning of a text that cannot be written would end the connection for all callers.
+    // The beginning of a text that cannot be written would break the connection for all callers.
     let slow = connection.query("select pg_sleep(0.05)::text, 7", &[]);
     let torn = connection.query("select 'a\0b'", &[]);
     let (slow, torn) = tokio::join!(slow, torn);

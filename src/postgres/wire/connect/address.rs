@@ -32,7 +32,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns each host with its separate address, if any, and its port, in the order of the string.
+/// Returns the hosts in order, each with its port and with its `hostaddr`, if one is given.
 pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     if !addresses.is_empty() && addresses.len() != hosts.len() {
@@ -48,7 +48,7 @@ pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
         let way = match (host, address) {
             #[cfg(unix)]
             (Host::Unix(folder), None) => Way::Socket(folder.join(format!(".s.PGSQL.{port}"))),
-            #[cfg(unix)] // refused earlier
+            #[cfg(unix)] // `Hosts::of` has returned an error for this
             (Host::Unix(_), Some(address)) => Way::Network { name: address.clone(), address },
             (Host::Tcp(name), address) => {
                 Way::Network { name: name.clone(), address: address.unwrap_or_else(|| name.clone()) }

@@ -1,4 +1,4 @@
-//! Negotiates TLS with a server before the login.
+//! The negotiation of TLS with a server before the login.
 
 use std::{
     io::{self, ErrorKind},
@@ -23,12 +23,12 @@ use crate::{
     },
 };
 
-/// The protocol's name. With direct TLS, it informs the server that the client uses Postgres's
-/// protocol.
+/// The name of PostgreSQL's protocol. With direct TLS, the client and the server use it to agree on
+/// this protocol.
 const ALPN: &[u8] = b"postgresql";
 
-/// Encrypts a socket if the connection string requires it, or prefers it and the server supports
-/// it.
+/// Encrypts a socket if the connection string requires encryption. Also encrypts it if the
+/// connection string prefers encryption and the server supports it.
 pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target) -> Result<Stream> {
     let must = match target.config.get_ssl_mode() {
         SslMode::Disable => return Ok(Stream::Tcp(socket)),
@@ -61,8 +61,8 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Asks whether the server supports TLS. Only an unambiguous refusal is accepted. Otherwise an
-/// attacker who can inject other bytes could force plain text.
+/// Asks the server whether it supports TLS. Only an exact `N` counts as a no. Otherwise an attacker
+/// who can inject bytes could force an unencrypted connection.
 async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
@@ -72,9 +72,10 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     match &said[..length] {
         b"S" => Ok(true),
         b"N" => Ok(false),
-        // Extra bytes would look like the server's own once the stream is trusted (CVE-2021-23222).
+        // After the handshake, extra bytes would look as if the trusted server had sent them
+        // (CVE-2021-23222).
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
-        // A server that cannot start a process answers like this.
+        // A server that cannot start a process replies in this way.
         [b'E', ..] => Err(io::Error::new(ErrorKind::ConnectionRefused, "the server answered with an error")),
         [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
         _ => Err(io::Error::new(ErrorKind::InvalidData, "the server is not PostgreSQL")),

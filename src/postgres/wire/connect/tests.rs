@@ -1,4 +1,4 @@
-//! Tests connecting: hosts, TLS, authentication, and their errors.
+//! Tests of connecting: hosts, TLS, authentication, and their errors.
 
 mod fake;
 mod proxy;
@@ -20,7 +20,7 @@ async fn to(url: &str) -> Result<Connected> {
     connect(&Target::parse_in(url, |_| None)?).await
 }
 
-/// Returns the kind of stream, or the error preceded by its code.
+/// Returns the kind of stream. If connecting fails, returns the error code and the error.
 async fn outcome(url: &str) -> String {
     match to(url).await {
         Ok(Connected { stream: Stream::Tcp(_), .. }) => "plain".to_owned(),
@@ -127,7 +127,7 @@ async fn sslmode_means_what_libpq_says() {
 
 #[tokio::test]
 async fn server_without_tls_gets_plain_text_unless_tls_is_required() {
-    // Postgres does not support TLS on its Unix socket.
+    // PostgreSQL does not support TLS on its Unix socket, to which this proxy connects.
     let proxy = DelayProxy::start("127.0.0.1:0", server().await.socket().as_path(), Duration::ZERO).expect("started");
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres", proxy.addr().port());
     assert_eq!(outcome(&format!("{url} sslmode=prefer")).await, "plain");

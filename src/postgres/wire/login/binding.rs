@@ -1,18 +1,20 @@
-//! The channel binding of a SCRAM proof: a hash of the server's TLS certificate, which reveals a
-//! proxy in the middle (RFC 5929, `tls-server-end-point`).
+//! The channel binding of a SCRAM authentication: a hash of the server's TLS certificate. It
+//! reveals a proxy in the middle (RFC 5929, `tls-server-end-point`).
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::postgres::wire::stream::Stream;
 
-/// Returns the binding of a TLS stream, if the certificate's signature algorithm names a hash.
+/// Returns the channel binding of a TLS stream, if the certificate's signature algorithm specifies
+/// a hash.
 pub(super) fn binding(stream: &Stream) -> Option<Vec<u8>> {
     let Stream::Tls(tls) = stream else { return None };
     end_point(tls.get_ref().1.peer_certificates()?.first()?)
 }
 
-/// Hashes the certificate with its signature's hash, but at least with SHA-256. Ed25519 names no
-/// hash; the server does not support channel binding with it either.
+/// Hashes the certificate with the hash function of its signature, but at least with SHA-256.
+/// Returns `None` for Ed25519, which specifies no hash; the server does not support channel binding
+/// with it either.
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (outer, _) = element(certificate, SEQUENCE)?;
     let (_, after_what_is_signed) = element(outer, SEQUENCE)?;
@@ -38,8 +40,8 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the number of bits of the hash that RSA-PSS parameters name. The default is SHA-1, and
-/// RFC 5929 replaces SHA-1 with SHA-256.
+/// Returns the hash size in bits from the RSA-PSS parameters. The default is SHA-1, which RFC 5929
+/// replaces by SHA-256.
 fn pss_bits(parameters: &[u8]) -> Option<u32> {
     let (parameters, _) = element(parameters, SEQUENCE)?;
     let Some((hash, _)) = element(parameters, FIRST_FIELD) else { return Some(256) };
@@ -56,7 +58,7 @@ const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const FIRST_FIELD: u8 = 0xa0;
 
-/// Returns the content of the first DER element, if it is of this kind, and the remaining bytes.
+/// Returns the content of the first DER element if its tag is `kind`, and the remaining bytes.
 fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = der.split_first()?;
     let (short, rest) = rest.split_first()?;

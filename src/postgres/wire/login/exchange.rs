@@ -1,4 +1,4 @@
-//! Exchanges the messages of a login, one at a time.
+//! The exchange of messages during a login.
 
 use std::{io, sync::Arc};
 
@@ -11,19 +11,19 @@ use crate::{
     postgres::{target::explained, wire::stream::Stream},
 };
 
-/// The maximum length of a message during the login. No server needs a longer one.
+/// The maximum length in bytes of a message during the login. No server needs longer messages.
 const LONGEST: usize = 64 << 10;
 /// The maximum number of notices that are kept.
 const NOTICES: usize = 16;
 
-/// The exchange of messages with the server, one at a time, until the login is complete.
+/// The exchange of messages with the server until the login is complete.
 pub(super) struct Exchange {
     pub stream: Stream,
-    /// The bytes received after the last message.
+    /// The bytes that have been received but not returned.
     pub read: BytesMut,
-    /// The bytes for the next [`Exchange::send`].
+    /// The bytes that the next [`Exchange::send`] sends.
     pub write: BytesMut,
-    /// The first notices of the server.
+    /// The first notices from the server.
     pub notices: Vec<Bytes>,
 }
 
@@ -37,8 +37,8 @@ impl Exchange {
         self.stream.flush().await.map_err(|error| broken(&error))
     }
 
-    /// Returns the kind and the body of the next message. Returns a refusal as an error, and skips
-    /// notices.
+    /// Returns the type and the body of the next message. Returns an error message as an error, and
+    /// collects notices instead of returning them.
     pub async fn next(&mut self) -> Result<(u8, Bytes)> {
         loop {
             match self.message().await? {
@@ -49,16 +49,16 @@ impl Exchange {
                         self.notices.push(body);
                     }
                 }
-                // In this message, a server lists the protocol options that it does not support.
-                // The client requests no options, so the list is empty.
+                // With this message, a server lists the protocol options that it does not support.
+                // The client requests no options, so the message can be ignored.
                 (b'v', _) => {}
                 message => return Ok(message),
             }
         }
     }
 
-    /// Returns the code and the rest of the next message, which requests an authentication method
-    /// or accepts the login.
+    /// Returns the code and the rest of the next authentication message. The message requests an
+    /// authentication method or accepts the login.
     pub async fn authentication(&mut self) -> Result<(u32, Bytes)> {
         let (kind, mut body) = self.next().await?;
         match body.first_chunk() {
@@ -84,8 +84,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the error for a reply that is not a valid message. A server that cannot start a
-    /// process replies in plain text after an `E`.
+    /// Creates the error for a reply that is not a valid message. A server that cannot start a
+    /// process sends an `E` and a plain text.
     fn garbage(&self) -> Error {
         match self.read.split_first() {
             Some((b'E', text)) => {
@@ -98,7 +98,7 @@ impl Exchange {
 }
 
 fn broken(error: &io::Error) -> Error {
-    // With TLS 1.3, a server refuses the client's certificate after the handshake.
+    // With TLS 1.3, a server rejects the client's certificate only after the handshake.
     let text = explained(error).unwrap_or_else(|| error.to_string());
     failed(error.kind(), format!("the connection broke during the login: {text}"))
 }

@@ -1,4 +1,4 @@
-//! Authenticates with the method that the server requests.
+//! Authentication with the method that the server requests.
 
 use std::io::{
     self,
@@ -28,13 +28,13 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// Authenticates. Returns when the server accepts the login.
+/// Authenticates. Returns `Ok` when the server has accepted the login.
 pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) -> Result<()> {
     let (asked, rest) = exchange.authentication().await?;
     if asked == SASL {
         scram(exchange, config, &rest).await?;
     } else if must_bind(config) {
-        // Only channel binding distinguishes the server from a proxy that forwards its messages.
+        // Only channel binding can distinguish the server from a proxy that forwards its messages.
         let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
         return Err(failed(PermissionDenied, text));
     } else {
@@ -66,15 +66,15 @@ fn tell(exchange: &mut Exchange, proof: &[u8]) -> Result<()> {
     frontend::password_message(proof, &mut exchange.write).map_err(|error| unwritable(&error))
 }
 
-/// Proves knowledge of the password without sending it. The server also proves that it knows the
-/// password's verifier.
+/// Proves that the client knows the password, without sending the password. The server must prove
+/// that it knows the password too.
 async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Result<()> {
     let offers = |mechanism: &str| offered.split(|byte| *byte == 0).any(|name| name == mechanism.as_bytes());
     let wanted = config.get_channel_binding() != ChannelBinding::Disable;
     let (mechanism, bound) = match binding(&exchange.stream).filter(|_| wanted) {
         Some(hash) if offers(SCRAM_SHA_256_PLUS) => (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash)),
-        // With this flag, a server that offered channel binding can detect that a proxy removed its
-        // offer.
+        // If the server offered channel binding and a proxy removed the offer, this flag lets the
+        // server detect the proxy.
         Some(_) => (SCRAM_SHA_256, Binding::unrequested()),
         None => (SCRAM_SHA_256, Binding::unsupported()),
     };
