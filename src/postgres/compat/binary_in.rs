@@ -1,4 +1,4 @@
-//! Copies rows into the database in the binary format.
+//! Copies of rows into the database in the binary format.
 
 use std::pin::Pin;
 
@@ -12,8 +12,8 @@ use crate::postgres::wire::WireError;
 /// The number of bytes that are collected before they are sent.
 const GATHERED: usize = 4 << 10;
 
-/// A writer of rows to a [`CopyInSink`] of a `copy … from stdin binary`. If the copy is not
-/// finished, it is aborted.
+/// A writer that encodes rows for a [`CopyInSink`] of a `copy … from stdin binary`. If the writer
+/// is dropped before [`BinaryCopyInWriter::finish`], the copy is aborted.
 #[derive(Debug)]
 pub struct BinaryCopyInWriter {
     sink: CopyInSink<Bytes>,
@@ -31,25 +31,25 @@ impl BinaryCopyInWriter {
         Self { sink, types: types.to_vec(), gathered }
     }
 
-    /// Writes a row. If a value cannot be encoded, nothing of its row is written.
+    /// Writes a row. If a value cannot be encoded, no part of the row is written.
     ///
     /// # Errors
     /// A value does not fit its type, or the connection broke.
     ///
     /// # Panics
-    /// If there are more or fewer values than types.
+    /// Panics if the number of values differs from the number of types.
     pub async fn write(self: Pin<&mut Self>, values: &[&(dyn ToSql + Sync)]) -> Result<(), Error> {
         self.write_raw(values.iter().copied()).await
     }
 
-    /// Writes a row as [`BinaryCopyInWriter::write`] does, from an iterator of values or
-    /// references.
+    /// Writes a row like [`BinaryCopyInWriter::write`]. The values come from an iterator of values
+    /// or references.
     ///
     /// # Errors
     /// The errors of [`BinaryCopyInWriter::write`].
     ///
     /// # Panics
-    /// If there are more or fewer values than types.
+    /// Panics if the number of values differs from the number of types.
     pub async fn write_raw<P, I>(self: Pin<&mut Self>, values: I) -> Result<(), Error>
     where
         P: BorrowToSql,
@@ -71,7 +71,7 @@ impl BinaryCopyInWriter {
     /// Ends the copy, and returns the number of rows.
     ///
     /// # Errors
-    /// The server refuses the rows, or the connection broke.
+    /// The server rejects the rows, or the connection broke.
     pub async fn finish(self: Pin<&mut Self>) -> Result<u64, Error> {
         let this = self.get_mut();
         this.gathered.put_i16(-1);

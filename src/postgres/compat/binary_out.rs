@@ -1,4 +1,4 @@
-//! Copies rows out of the database in the binary format.
+//! Copies of rows out of the database in the binary format.
 
 use std::{
     fmt,
@@ -14,17 +14,17 @@ use postgres_types::{FromSql, Type, WrongType};
 
 use super::{copy_out::CopyOutStream, failure::Error};
 
-/// The beginning of every copy in the binary format.
+/// The bytes with which every copy in the binary format begins.
 pub(super) const MAGIC: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
-/// The rows of a `copy … to stdout binary`, read from a [`CopyOutStream`] as they arrive.
+/// A stream of the rows of a `copy … to stdout binary`. Each row is returned as it arrives.
 pub struct BinaryCopyOutStream {
     stream: CopyOutStream,
     arrived: ArrivedRows,
 }
 
 impl BinaryCopyOutStream {
-    /// Reads rows with these types from a copy.
+    /// Creates a stream that reads rows with these types.
     #[must_use]
     pub fn new(stream: CopyOutStream, types: &[Type]) -> Self {
         Self { stream, arrived: ArrivedRows::new(types) }
@@ -60,8 +60,8 @@ impl fmt::Debug for BinaryCopyOutStream {
     }
 }
 
-/// The data that have arrived. The server sends each row as one message, but the protocol also
-/// allows messages that end within a row.
+/// The data that have arrived. PostgreSQL sends each row as one message, but the protocol allows a
+/// message to end in the middle of a row.
 struct ArrivedRows {
     types: Arc<[Type]>,
     stage: BinaryStage,
@@ -90,7 +90,7 @@ impl ArrivedRows {
         }
     }
 
-    /// Returns the next row, or `None` if no whole row has arrived.
+    /// Returns the next row, or `None` if no complete row has arrived.
     fn next(&mut self) -> Result<Option<BinaryCopyOutRow>, Error> {
         if self.stage == BinaryStage::Header {
             let Some(length) = header(&self.rest)? else { return Ok(None) };
@@ -115,14 +115,14 @@ impl ArrivedRows {
     }
 }
 
-/// Returns the length of the header, or `None` if its end has not arrived.
+/// Returns the length of the header, or `None` if the header has not arrived completely.
 fn header(bytes: &[u8]) -> Result<Option<usize>, Error> {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
         return Err(Error::other("the copy is not in the binary format"));
     }
     let Some(mut rest) = bytes.get(MAGIC.len()..).filter(|rest| rest.len() >= 8) else { return Ok(None) };
-    // The upper flags change the format. The only one that was ever used adds oids to the rows.
+    // The upper 16 flags change the format. The only one that was ever used adds OIDs to the rows.
     if rest.get_u32() >> 16 != 0 {
         return Err(Error::other("the copy is in a binary format of another version"));
     }
@@ -131,10 +131,10 @@ fn header(bytes: &[u8]) -> Result<Option<usize>, Error> {
 }
 
 enum BinaryPart {
-    /// The positions of the row's values, and the row's length.
+    /// The position of each value in the row, and the length of the row.
     Row(Vec<Option<Range<usize>>>, usize),
     Trailer,
-    /// The data that have arrived end within the row.
+    /// The data that have arrived end in the middle of the row.
     Cut,
 }
 
@@ -170,10 +170,10 @@ pub struct BinaryCopyOutRow {
 }
 
 impl BinaryCopyOutRow {
-    /// Returns a column by its number, counted from 0.
+    /// Returns the value of a column. Columns are counted from 0.
     ///
     /// # Errors
-    /// There is no such column, or its value does not fit the type.
+    /// The column does not exist, or its value does not fit the type.
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, idx: usize) -> Result<T, Error> {
         let Some((ty, range)) = self.types.get(idx).zip(self.ranges.get(idx)) else {
             return Err(Error::column(idx.to_string()));
@@ -185,10 +185,10 @@ impl BinaryCopyOutRow {
         T::from_sql_nullable(ty, value).map_err(|cause| Error::from_sql(idx, cause))
     }
 
-    /// Returns a column by its number, counted from 0.
+    /// Returns the value of a column. Columns are counted from 0.
     ///
     /// # Panics
-    /// If there is no such column, or its value does not fit the type.
+    /// Panics if the column does not exist, or if its value does not fit the type.
     #[track_caller]
     #[must_use]
     pub fn get<'a, T: FromSql<'a>>(&'a self, idx: usize) -> T {
@@ -209,7 +209,7 @@ impl fmt::Debug for BinaryCopyOutRow {
 mod tests {
     use super::*;
 
-    /// Two rows after a header extension, as an early version of the server may send them.
+    /// Two rows after a header extension. Only old servers sent such an extension.
     const COPY: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\x03ext\
         \0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\
         \0\x02\xff\xff\xff\xff\0\0\0\x02hi\xff\xff";

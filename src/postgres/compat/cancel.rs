@@ -1,4 +1,4 @@
-//! Requests that cancel the statement running on a connection.
+//! Requests to cancel the statement that is running on a connection.
 
 use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
@@ -10,7 +10,7 @@ use crate::postgres::{
     wire::{Peer, reopen},
 };
 
-/// A token that cancels the statement that a client is running, over a separate connection.
+/// A token that can cancel the statement that a client is running. It uses a separate connection.
 #[derive(Clone)]
 pub struct CancelToken {
     pub(super) target: Target,
@@ -20,8 +20,8 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// Requests to cancel the running statement. The server does not report whether a statement was
-    /// running.
+    /// Requests that the server cancel the running statement. The server does not report whether a
+    /// statement was running.
     ///
     /// # Errors
     /// The server cannot be reached.
@@ -32,7 +32,7 @@ impl CancelToken {
         self.request(stream).await
     }
 
-    /// Requests to cancel the statement, over a stream that the caller has opened to the server.
+    /// Requests the cancellation over a stream to the server that the caller has opened.
     ///
     /// # Errors
     /// The stream broke.
@@ -52,7 +52,7 @@ impl CancelToken {
         }
         stream.write_all(&message).await.map_err(Error::other)?;
         stream.flush().await.map_err(Error::other)?;
-        // The server closes the connection once it has signalled the process.
+        // The server closes the connection after it has signalled the process.
         let mut rest = [0; 16];
         while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
         Ok(())

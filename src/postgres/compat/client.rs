@@ -1,4 +1,4 @@
-//! A client: one connection with a session of its own.
+//! A client, which has one connection with its own session.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use super::{
 use crate::postgres::wire::{CachedStatement, Group, Prepared, Signature, WireError};
 
 impl ClientSession {
-    /// Returns the statement, preparing it if necessary.
+    /// Returns the statement, and prepares it if necessary.
     pub async fn statement(self: &Arc<Self>, form: Form<'_>) -> Result<Statement, WireError> {
         match form {
             Form::Prepared(statement) => Ok(statement.clone()),
@@ -25,7 +25,7 @@ impl ClientSession {
     }
 
     async fn prepare(self: &Arc<Self>, text: &str, types: &[Type]) -> Result<Statement, WireError> {
-        // Behind a pooler in transaction mode, a name may be that of another program's statement.
+        // Behind a pooler in transaction mode, another program's statement may have the same name.
         let keeps = self.connection.keeps_statements();
         let name = if keeps { self.name('c') } else { String::new() };
         let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
@@ -43,8 +43,8 @@ impl ClientSession {
 
 /// A connection to a database, with the methods of `tokio_postgres::Client`.
 ///
-/// Concurrent calls are pipelined. Statements that are given as text are prepared once and kept, up
-/// to a thousand texts.
+/// Concurrent calls are pipelined. A statement that is given as text is prepared once and cached.
+/// The cache contains at most 1,000 texts.
 pub struct Client {
     pub(super) inner: Arc<ClientSession>,
 }
@@ -53,12 +53,12 @@ impl Client {
     /// Prepares a statement.
     ///
     /// # Errors
-    /// The server refuses the statement, or the connection broke. All methods return these errors.
+    /// The server rejects the statement, or the connection broke. All methods return these errors.
     pub async fn prepare(&self, query: &str) -> Result<Statement, Error> {
         self.prepare_typed(query, &[]).await
     }
 
-    /// Prepares a statement with types for its first parameters.
+    /// Prepares a statement, and specifies the types of its first parameters.
     ///
     /// # Errors
     /// The errors of [`Client::prepare`].
@@ -66,13 +66,13 @@ impl Client {
         Ok(self.inner.prepare(query, parameter_types).await?)
     }
 
-    /// Returns a token that cancels the running statement.
+    /// Returns a token that can cancel the running statement.
     #[must_use]
     pub fn cancel_token(&self) -> CancelToken {
         self.inner.cancel.clone()
     }
 
-    /// Does nothing: types are looked up with each statement that is prepared.
+    /// Does nothing. This client looks up types with each statement that it prepares.
     pub fn clear_type_cache(&self) {}
 
     /// Returns true if the connection has ended.

@@ -1,4 +1,4 @@
-//! Connects, and drives the connection.
+//! Connecting, and the task that drives a connection.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// A stream that the caller opens: a TCP or a Unix socket.
+/// A stream that the caller opens: a TCP socket or a Unix socket.
 pub trait RawStream {
     #[doc(hidden)]
     #[expect(private_interfaces, reason = "only this crate implements the trait")]
@@ -77,8 +77,8 @@ fn started<S, T>(connected: Connected, target: &Target) -> (Client, Connection<S
     (client, Connection { driver: Some(Box::pin(driver)), end: None, asides, parameters, shape: PhantomData })
 }
 
-/// The task of a connection, which sends and receives for its [`Client`]. It ends with an error, or
-/// after the client was dropped and all replies have arrived.
+/// The task of a connection, which sends and receives data for its [`Client`]. The task ends with
+/// an error, or after the client was dropped and all replies have arrived.
 #[must_use = "a connection does nothing unless it is polled"]
 pub struct Connection<S = Socket, T = NoTlsStream> {
     driver: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
@@ -141,17 +141,17 @@ impl<S, T> std::fmt::Debug for Connection<S, T> {
     }
 }
 
-/// A message that is not a reply to a call.
+/// A message from the server that is not part of a reply.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AsyncMessage {
-    /// A notice.
+    /// A notice, for example a warning.
     Notice(DbError),
     /// A notification on a channel that the session listens on.
     Notification(Notification),
 }
 
-/// A notification.
+/// A notification that another session or this session sent.
 #[derive(Debug, Clone)]
 pub struct Notification {
     process_id: i32,
@@ -166,13 +166,13 @@ impl Notification {
         self.process_id
     }
 
-    /// Returns the channel.
+    /// Returns the name of the channel.
     #[must_use]
     pub fn channel(&self) -> &str {
         &self.channel
     }
 
-    /// Returns the text.
+    /// Returns the text of the notification.
     #[must_use]
     pub fn payload(&self) -> &str {
         &self.payload
@@ -195,7 +195,7 @@ fn message(kind: u8, body: &Bytes) -> Option<AsyncMessage> {
     }
 }
 
-/// Reads two texts, each of which ends with a NUL.
+/// Reads two texts. Each text ends with a NUL.
 fn parameter(body: &[u8]) -> Option<(String, String)> {
     let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     Some((texts.next()?, texts.next()?))

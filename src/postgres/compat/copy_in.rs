@@ -1,4 +1,4 @@
-//! Copies data into the database.
+//! Copies of data into the database.
 
 use std::{
     marker::PhantomData,
@@ -23,7 +23,8 @@ impl Client {
     /// Runs `copy … from stdin`, and returns a sink for the data.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`], and an error if the statement is not such a copy.
+    /// The errors of [`Client::prepare`]. Also an error if the statement is not a `copy … from
+    /// stdin`.
     pub async fn copy_in<T, U>(&self, statement: &T) -> Result<CopyInSink<U>, Error>
     where
         T: ?Sized + ToStatement,
@@ -38,7 +39,8 @@ const GATHERED: usize = 4 << 10;
 
 type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A sink for the data of a copy. If the copy is neither finished nor closed, it is aborted.
+/// A sink for the data of a copy. If the sink is dropped before the copy is finished or closed, the
+/// copy is aborted.
 ///
 /// Other calls of the client wait until the copy has ended.
 pub struct CopyInSink<T> {
@@ -55,8 +57,8 @@ enum CopyStage {
     Ended(u64),
 }
 
-/// A guard that aborts the copy when it is dropped, unless the copy has begun. Later, an open copy
-/// may belong to another call.
+/// A guard that aborts the copy if it is dropped before the copy has begun. After that, the guard
+/// does nothing, because the open copy may belong to another call.
 struct Beginning<'a>(Option<&'a ClientSession>);
 
 impl Beginning<'_> {
@@ -83,7 +85,7 @@ pub async fn copy_in<T>(client: &Arc<ClientSession>, form: Form<'_>) -> Result<C
             Some(Ok((b'G', _))) => break,
             Some(Ok((b'1' | b'2' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
-            // The server skips all messages until the Sync, and then sends the error.
+            // The server skips all messages up to the Sync, and then sends the error.
             Some(Ok((b'E', _))) => beginning.abort(),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy from stdin")),
         }
@@ -96,12 +98,12 @@ impl<T> CopyInSink<T> {
     /// Ends the copy, and returns the number of rows.
     ///
     /// # Errors
-    /// The server refuses the data, or the connection broke.
+    /// The server rejects the data, or the connection broke.
     pub async fn finish(mut self: Pin<&mut Self>) -> Result<u64, Error> {
         std::future::poll_fn(|context| self.as_mut().poll_finish(context)).await
     }
 
-    /// Ends the copy, like [`CopyInSink::finish`].
+    /// Ends the copy like [`CopyInSink::finish`].
     ///
     /// # Errors
     /// The errors of [`CopyInSink::finish`].

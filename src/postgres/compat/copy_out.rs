@@ -1,4 +1,4 @@
-//! Copies data out of the database.
+//! Copies of data out of the database.
 
 use std::{
     pin::Pin,
@@ -23,13 +23,14 @@ impl Client {
     /// Runs `copy … to stdout`, and returns the data as a stream.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`], and an error if the statement is not such a copy.
+    /// The errors of [`Client::prepare`]. Also an error if the statement is not a `copy … to
+    /// stdout`.
     pub async fn copy_out<T: ?Sized + ToStatement>(&self, statement: &T) -> Result<CopyOutStream, Error> {
         copy_out(&self.inner, statement.form()).await
     }
 }
 
-/// The data of a copy, as they arrive. If the stream is dropped, the remaining data are skipped.
+/// A stream of the data of a copy. If the stream is dropped, the remaining data are skipped.
 pub struct CopyOutStream(ReplyMessages);
 
 pub async fn copy_out(client: &Arc<ClientSession>, form: Form<'_>) -> Result<CopyOutStream, Error> {
@@ -40,7 +41,7 @@ pub async fn copy_out(client: &Arc<ClientSession>, form: Form<'_>) -> Result<Cop
     loop {
         match messages.next().await {
             Some(Ok((b'H', _))) => return Ok(CopyOutStream(messages)),
-            Some(Ok((b'1' | b'2' | b'E' | b'Z', _))) => {} // an error follows the messages
+            Some(Ok((b'1' | b'2' | b'E' | b'Z', _))) => {} // an error is returned later
             Some(Err(error)) => return Err(error),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy to stdout")),
         }

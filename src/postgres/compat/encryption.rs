@@ -1,16 +1,16 @@
-//! The choice between plain and encrypted connections.
+//! The choice between encrypted and unencrypted connections.
 
 use tokio_postgres::{NoTls, config::SslMode, tls::NoTlsStream};
 
 use super::failure::Error;
 use crate::postgres::target::Target;
 
-/// Decides whether a connection is encrypted: [`NoTls`] or [`AsConfigured`].
+/// The choice between encrypted and unencrypted connections: [`NoTls`] or [`AsConfigured`].
 pub trait Encryption {
-    /// The type that names the choice in [`Connection`](super::Connection).
+    /// The type parameter of [`Connection`](super::Connection) for this choice.
     type Stream;
 
-    /// Returns the target with this choice.
+    /// Returns a copy of the target that uses this choice.
     #[doc(hidden)]
     #[expect(private_interfaces, reason = "only this crate implements the trait")]
     fn applied(&self, target: &Target) -> Result<Target, Error>;
@@ -30,7 +30,7 @@ impl Encryption for NoTls {
     }
 }
 
-/// Encryption according to `sslmode` and `sslrootcert`, as in libpq.
+/// Encryption as `sslmode` and `sslrootcert` specify it, with the same meaning as in libpq.
 #[derive(Debug, Clone, Copy)]
 pub struct AsConfigured;
 

@@ -11,7 +11,7 @@ use crate::{
 
 type Cause = Box<dyn error::Error + Send + Sync>;
 
-/// An error of the server or of a connection.
+/// An error from the server or from a connection.
 #[derive(Debug)]
 pub struct Error(Box<Reason>);
 
@@ -20,9 +20,9 @@ enum Reason {
     Db(DbError),
     Connect(crate::Error),
     Closed,
-    /// A parameter cannot be encoded.
+    /// A parameter could not be encoded.
     ToSql(Arc<dyn error::Error + Send + Sync>),
-    /// A column cannot be decoded.
+    /// A column could not be decoded.
     FromSql(usize, Cause),
     Column(String),
     Parameters {
@@ -71,7 +71,7 @@ impl Error {
         Self(Box::new(Reason::Db(DbError(error))))
     }
 
-    /// Returns the server's error, if the server has reported one.
+    /// Returns the server's error, if the server reported one.
     #[must_use]
     pub fn as_db_error(&self) -> Option<&DbError> {
         match &*self.0 {
@@ -80,7 +80,7 @@ impl Error {
         }
     }
 
-    /// Returns the code of the server's error.
+    /// Returns the code of the server's error, if the server reported one.
     #[must_use]
     pub fn code(&self) -> Option<&SqlState> {
         match &*self.0 {
@@ -96,7 +96,7 @@ impl Error {
         matches!(&*self.0, Reason::Closed)
     }
 
-    /// Returns the cause.
+    /// Returns the cause of the error.
     #[must_use]
     pub fn into_source(self) -> Option<Cause> {
         match *self.0 {
@@ -127,7 +127,7 @@ impl From<&WireError> for Error {
 }
 
 impl From<Error> for crate::Error {
-    /// Converts an error of this facade, from a queue's statement in a transaction.
+    /// Converts an error from a queue's statement in a transaction of this module.
     fn from(error: Error) -> Self {
         match *error.0 {
             Reason::Db(DbError(error)) => Self::of_server("the transaction", error),
@@ -168,18 +168,18 @@ impl error::Error for Error {
     }
 }
 
-/// An error or a notice of the server.
+/// An error or a notice from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DbError(pub(super) Arc<ServerError>);
 
 impl DbError {
-    /// Returns `ERROR`, `FATAL`, `WARNING` and so on, in English.
+    /// Returns the severity in English: `ERROR`, `FATAL`, `WARNING` and so on.
     #[must_use]
     pub fn severity(&self) -> &str {
         &self.0.severity
     }
 
-    /// Returns the code.
+    /// Returns the error code.
     #[must_use]
     pub fn code(&self) -> &SqlState {
         &self.0.code
@@ -203,49 +203,49 @@ impl DbError {
         self.0.hint.as_deref()
     }
 
-    /// Returns the position in the statement.
+    /// Returns the position of the error in the statement.
     #[must_use]
     pub fn position(&self) -> Option<&ErrorPosition> {
         self.0.position.as_ref()
     }
 
-    /// Returns the context: the functions that were being called.
+    /// Returns the context of the error: the call stack of the functions.
     #[must_use]
     pub fn where_(&self) -> Option<&str> {
         self.0.context.as_deref()
     }
 
-    /// Returns the schema of the object.
+    /// Returns the schema of the object that the error concerns.
     #[must_use]
     pub fn schema(&self) -> Option<&str> {
         self.0.schema.as_deref()
     }
 
-    /// Returns the table.
+    /// Returns the table that the error concerns.
     #[must_use]
     pub fn table(&self) -> Option<&str> {
         self.0.table.as_deref()
     }
 
-    /// Returns the column.
+    /// Returns the column that the error concerns.
     #[must_use]
     pub fn column(&self) -> Option<&str> {
         self.0.column.as_deref()
     }
 
-    /// Returns the data type.
+    /// Returns the data type that the error concerns.
     #[must_use]
     pub fn datatype(&self) -> Option<&str> {
         self.0.datatype.as_deref()
     }
 
-    /// Returns the constraint.
+    /// Returns the constraint that the error concerns.
     #[must_use]
     pub fn constraint(&self) -> Option<&str> {
         self.0.constraint.as_deref()
     }
 
-    /// Returns the file of the server's source.
+    /// Returns the file in the server's source code that reported the error.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.0.file.as_deref()
@@ -257,7 +257,7 @@ impl DbError {
         self.0.line
     }
 
-    /// Returns the routine of the server's source.
+    /// Returns the function in the server's source code that reported the error.
     #[must_use]
     pub fn routine(&self) -> Option<&str> {
         self.0.routine.as_deref()

@@ -13,7 +13,7 @@ use super::{
     transaction::Transaction,
 };
 
-/// A future that is always `Send`, because its type does not contain those of its parameters.
+/// A future that is always `Send`, because its type does not depend on the types of the parameters.
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 mod sealed {
@@ -23,8 +23,8 @@ mod sealed {
 impl sealed::Sealed for Client {}
 impl sealed::Sealed for Transaction<'_> {}
 
-/// The methods that a [`Client`] and a [`Transaction`] share, with the names and arguments of
-/// `tokio_postgres::GenericClient`. No other crate can implement it.
+/// The methods that [`Client`] and [`Transaction`] share, with the names and arguments of
+/// `tokio_postgres::GenericClient`. Other crates cannot implement this trait.
 ///
 /// ```no_run
 /// use trunkline::postgres::compat::{Client, Error, GenericClient};
@@ -41,13 +41,13 @@ impl sealed::Sealed for Transaction<'_> {}
 /// # }
 /// ```
 pub trait GenericClient: sealed::Sealed {
-    /// Returns the client.
+    /// Returns the client, or the client of the transaction.
     fn client(&self) -> &Client;
 
-    /// Begins a transaction, or sets a savepoint.
+    /// Begins a transaction. Within a transaction, sets a savepoint.
     fn transaction(&mut self) -> Boxed<'_, Transaction<'_>>;
 
-    /// Runs a statement, as [`Client::execute`] does.
+    /// Runs a statement like [`Client::execute`].
     fn execute<'a, T>(&'a self, query: &'a T, params: Params<'a>) -> Boxed<'a, u64>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -55,7 +55,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().execute(query, params))
     }
 
-    /// Runs a statement, as [`Client::execute_raw`] does.
+    /// Runs a statement like [`Client::execute_raw`].
     fn execute_raw<'a, P, I, T>(&'a self, statement: &'a T, params: I) -> Boxed<'a, u64>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -66,12 +66,12 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().execute_raw(statement, params))
     }
 
-    /// Runs a statement, as [`Client::execute_typed`] does.
+    /// Runs a statement like [`Client::execute_typed`].
     fn execute_typed<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, u64> {
         Box::pin(self.client().execute_typed(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query`] does.
+    /// Runs a statement like [`Client::query`].
     fn query<'a, T>(&'a self, query: &'a T, params: Params<'a>) -> Boxed<'a, Vec<Row>>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -79,7 +79,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query(query, params))
     }
 
-    /// Runs a statement, as [`Client::query_one`] does.
+    /// Runs a statement like [`Client::query_one`].
     fn query_one<'a, T>(&'a self, statement: &'a T, params: Params<'a>) -> Boxed<'a, Row>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -87,7 +87,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_one(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_opt`] does.
+    /// Runs a statement like [`Client::query_opt`].
     fn query_opt<'a, T>(&'a self, statement: &'a T, params: Params<'a>) -> Boxed<'a, Option<Row>>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -95,7 +95,7 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_opt(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_raw`] does.
+    /// Runs a statement like [`Client::query_raw`].
     fn query_raw<'a, T, P, I>(&'a self, statement: &'a T, params: I) -> Boxed<'a, RowStream>
     where
         T: ?Sized + ToStatement + Sync + Send,
@@ -106,22 +106,22 @@ pub trait GenericClient: sealed::Sealed {
         Box::pin(self.client().query_raw(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_typed`] does.
+    /// Runs a statement like [`Client::query_typed`].
     fn query_typed<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Vec<Row>> {
         Box::pin(self.client().query_typed(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_typed_one`] does.
+    /// Runs a statement like [`Client::query_typed_one`].
     fn query_typed_one<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Row> {
         Box::pin(self.client().query_typed_one(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_typed_opt`] does.
+    /// Runs a statement like [`Client::query_typed_opt`].
     fn query_typed_opt<'a>(&'a self, statement: &'a str, params: TypedParams<'a>) -> Boxed<'a, Option<Row>> {
         Box::pin(self.client().query_typed_opt(statement, params))
     }
 
-    /// Runs a statement, as [`Client::query_typed_raw`] does.
+    /// Runs a statement like [`Client::query_typed_raw`].
     fn query_typed_raw<'a, P, I>(&'a self, statement: &'a str, params: I) -> Boxed<'a, RowStream>
     where
         P: BorrowToSql + 'a,

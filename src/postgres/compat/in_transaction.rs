@@ -1,4 +1,4 @@
-//! Lets the queue's verbs run in the facade's transactions.
+//! An implementation that lets queue methods run in this module's transactions.
 
 use std::sync::Arc;
 

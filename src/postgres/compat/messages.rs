@@ -1,4 +1,4 @@
-//! The messages of a reply, as they arrive.
+//! The messages of a reply, returned as they arrive.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{failure::Error, session::ClientSession};
 use crate::postgres::wire::{Arrived, Incoming, frames_at};
 
-/// The messages of a streamed reply. If it is dropped, the rest of the reply is skipped.
+/// The messages of a streamed reply. If this value is dropped, the rest of the reply is skipped.
 pub(super) struct ReplyMessages {
     client: Arc<ClientSession>,
     incoming: Option<Incoming>,
@@ -26,13 +26,13 @@ impl ReplyMessages {
         Self { client, incoming: Some(incoming), waiting: None, chunks: VecDeque::new(), at: 0, failure: None }
     }
 
-    /// Creates the messages of a reply that has already arrived.
+    /// Creates this value for a reply that has already arrived.
     pub fn arrived(client: Arc<ClientSession>, chunks: &[Bytes]) -> Self {
         Self { client, incoming: None, waiting: None, chunks: chunks.iter().cloned().collect(), at: 0, failure: None }
     }
 
-    /// Returns the kind and the body of the next message, or `None` at the end. An error is
-    /// returned after the messages before it, and ends the reply.
+    /// Returns the type and the body of the next message, or `None` at the end. If the reply ends
+    /// with an error, all messages before the error are returned first.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<(u8, Bytes), Error>>> {
         loop {
             while let Some(chunk) = self.chunks.front() {
@@ -75,7 +75,7 @@ impl Drop for ReplyMessages {
     }
 }
 
-/// Returns the number at the end of a command tag.
+/// Returns the number of rows at the end of a command tag.
 pub(super) fn affected(tag: &[u8]) -> u64 {
     let words = std::str::from_utf8(tag).unwrap_or_default().trim_end_matches('\0');
     words.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)

@@ -1,8 +1,8 @@
 //! The API of `tokio_postgres`, implemented with this crate's driver.
 //!
 //! To migrate a program, change one import: `use trunkline::postgres::compat as tokio_postgres;`.
-//! Names, arguments and results are the same; `docs/from-tokio-postgres.md` lists the differences.
-//! [`Client::pipelined`] is new: statements that are sent through it share one round trip.
+//! Names, arguments and results are the same. `docs/from-tokio-postgres.md` lists the differences.
+//! [`Client::pipelined`] is new. Statements that are sent with it share one round trip.
 //!
 //! ```no_run
 //! use trunkline::postgres::compat::{self as tokio_postgres, Error, NoTls};
@@ -108,14 +108,14 @@ pub mod config {
     pub use super::settings::Config;
 }
 
-/// The choice between plain and encrypted connections.
+/// The choice between encrypted and unencrypted connections.
 pub mod tls {
     pub use tokio_postgres::tls::{NoTls, NoTlsStream};
 
     pub use super::encryption::{AsConfigured, Encryption};
 }
 
-/// Errors of the server.
+/// Errors from the server.
 pub mod error {
     pub use tokio_postgres::error::{ErrorPosition, SqlState};
 

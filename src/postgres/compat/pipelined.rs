@@ -1,4 +1,4 @@
-//! A view of a client that sends several statements before it waits for replies.
+//! A view of a client that sends several statements before it waits for their replies.
 
 use std::{
     marker::PhantomData,
@@ -32,11 +32,11 @@ impl Client {
 /// names and arguments, but they only collect the statement and return a handle.
 ///
 /// The collected statements are sent together, in one round trip, when a handle is awaited or when
-/// [`Pipelined::finish`] is called. They are one transaction: if one of them fails, none takes
-/// effect, and the next handles and `finish` return the error. If the view is dropped, statements
-/// that were not sent are discarded.
+/// [`Pipelined::finish`] is called. They run in one transaction. If a statement fails, none of them
+/// takes effect, and all of their handles and `finish` return the error. If the view is dropped,
+/// statements that have not been sent are discarded.
 ///
-/// A method waits only if its text must be prepared first.
+/// A method waits only if the text of its statement must first be prepared.
 #[derive(Debug)]
 pub struct Pipelined<'a> {
     client: &'a Client,
@@ -50,7 +50,7 @@ struct Gathered(Mutex<OpenGroup>);
 struct OpenGroup {
     group: Group,
     reply: Arc<Sent>,
-    /// The replies to groups that were sent.
+    /// The replies to the groups that were sent.
     sent: Vec<Arc<Sent>>,
 }
 
@@ -78,8 +78,8 @@ impl<'a> Pipelined<'a> {
     /// Adds a statement that returns rows.
     ///
     /// # Errors
-    /// A text that the server refuses to prepare; parameters that do not fit; a connection that
-    /// broke.
+    /// An error if the server refuses to prepare the text, if the parameters do not fit, or if the
+    /// connection broke.
     pub async fn query<T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -117,7 +117,7 @@ impl<'a> Pipelined<'a> {
         self.gathered(statement, params, read).await
     }
 
-    /// Adds a statement whose number of affected rows is returned.
+    /// Adds a statement. The handle returns the number of affected rows.
     ///
     /// # Errors
     /// The errors of [`Pipelined::query`].
@@ -132,7 +132,7 @@ impl<'a> Pipelined<'a> {
     /// Sends the collected statements, and waits for all replies.
     ///
     /// # Errors
-    /// The first error of a statement; the connection broke.
+    /// The first error of a statement, or an error if the connection broke.
     pub async fn finish(&self) -> Result<(), Error> {
         self.gathered.flush(&self.client.inner);
         let sent = std::mem::take(&mut self.gathered.lock().sent);
@@ -162,7 +162,7 @@ impl<'a> Pipelined<'a> {
     }
 }
 
-/// The reply to a statement of a [`Pipelined`] view. Await it, or drop it.
+/// A handle for the reply to a statement of a [`Pipelined`] view. It may be awaited or dropped.
 pub struct Answer<R> {
     client: Arc<ClientSession>,
     gathered: Arc<Gathered>,

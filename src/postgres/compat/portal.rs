@@ -1,4 +1,4 @@
-//! Portals: statements whose rows are requested in parts.
+//! Portals, which return the rows of a statement in parts.
 
 use std::sync::{Arc, Weak};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::postgres::wire::{self, Group, ReplyMode};
 
-/// A statement with its parameters. It lasts until its transaction ends or it is dropped.
+/// A statement with its parameters. A portal is closed when it is dropped or its transaction ends.
 pub struct Portal {
     name: String,
     statement: Statement,
@@ -33,7 +33,7 @@ impl Drop for Portal {
 }
 
 impl Transaction<'_> {
-    /// Binds a statement to parameters, without running it.
+    /// Binds parameters to a statement without running the statement.
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).
@@ -46,7 +46,8 @@ impl Transaction<'_> {
         open(&self.inner, statement, params).await
     }
 
-    /// Binds a statement like [`Transaction::bind`], with an iterator of values or references.
+    /// Binds parameters like [`Transaction::bind`]. The parameters come from an iterator of values
+    /// or references.
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).
@@ -61,7 +62,7 @@ impl Transaction<'_> {
         open(&self.inner, statement, &params.into_iter().collect::<Vec<P>>()).await
     }
 
-    /// Returns at most `max_rows` further rows of a portal. A number of 0 or less requests all
+    /// Returns at most `max_rows` more rows of a portal. If `max_rows` is 0 or less, returns all
     /// remaining rows.
     ///
     /// # Errors
@@ -71,7 +72,7 @@ impl Transaction<'_> {
         Ok(query::read(&portal.statement, &reply, 0))
     }
 
-    /// Returns further rows of a portal like [`Transaction::query_portal`], as a stream.
+    /// Returns more rows of a portal like [`Transaction::query_portal`], as a stream.
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).

@@ -1,4 +1,4 @@
-//! The client's methods that run statements with parameters.
+//! Methods of the client that run statements with parameters.
 
 use postgres_types::{BorrowToSql, FromSqlOwned, Type};
 
@@ -14,15 +14,15 @@ impl Client {
     /// Runs a statement and returns its rows.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`], and an error if the parameters do not fit.
+    /// The errors of [`Client::prepare`]. Also an error if the parameters do not fit.
     pub async fn query<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Vec<Row>, Error> {
         query::rows(&self.inner, statement.form(), params).await
     }
 
-    /// Runs a statement that returns one column, and returns the values.
+    /// Runs a statement that returns one column, and returns the values of this column.
     ///
     /// # Errors
-    /// The errors of [`Client::query`], and an error if there is not exactly one column.
+    /// The errors of [`Client::query`]. Also an error if there is not exactly one column.
     pub async fn query_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -34,15 +34,15 @@ impl Client {
     /// Runs a statement that returns exactly one row.
     ///
     /// # Errors
-    /// The errors of [`Client::query`], and an error if there is not exactly one row.
+    /// The errors of [`Client::query`]. Also an error if there is not exactly one row.
     pub async fn query_one<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Row, Error> {
         self.query_opt(statement, params).await?.ok_or_else(Error::row_count)
     }
 
-    /// Runs a statement that returns exactly one row of one column.
+    /// Runs a statement that returns exactly one row with one column.
     ///
     /// # Errors
-    /// The errors of [`Client::query_one`], and an error if there is not exactly one column.
+    /// The errors of [`Client::query_one`]. Also an error if there is not exactly one column.
     pub async fn query_one_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -54,7 +54,7 @@ impl Client {
     /// Runs a statement that returns at most one row.
     ///
     /// # Errors
-    /// The errors of [`Client::query`], and an error if there are several rows.
+    /// The errors of [`Client::query`]. Also an error if there are several rows.
     pub async fn query_opt<T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -63,10 +63,10 @@ impl Client {
         query::at_most_one(self.query(statement, params).await?)
     }
 
-    /// Runs a statement that returns at most one row of one column.
+    /// Runs a statement that returns at most one row with one column.
     ///
     /// # Errors
-    /// The errors of [`Client::query_opt`], and an error if there is not exactly one column.
+    /// The errors of [`Client::query_opt`]. Also an error if there is not exactly one column.
     pub async fn query_opt_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
         &self,
         statement: &T,
@@ -75,11 +75,11 @@ impl Client {
         self.query_opt(statement, params).await?.as_ref().map(query::scalar).transpose()
     }
 
-    /// Runs a statement, and returns its rows as a stream as they arrive.
+    /// Runs a statement, and returns a stream of its rows.
     ///
     /// # Errors
-    /// The errors of [`Client::prepare`], and an error if the parameters do not fit. Errors of the
-    /// statement are items of the stream.
+    /// The errors of [`Client::prepare`]. Also an error if the parameters do not fit. The stream
+    /// returns the errors of the statement.
     pub async fn query_raw<T, P, I>(&self, statement: &T, params: I) -> Result<RowStream, Error>
     where
         T: ?Sized + ToStatement,
@@ -90,7 +90,8 @@ impl Client {
         query::stream(&self.inner, statement.form(), params).await
     }
 
-    /// Prepares and runs a statement in one round trip, with the types of all parameters.
+    /// Prepares and runs a statement in one round trip. The caller specifies the types of all
+    /// parameters.
     ///
     /// # Errors
     /// The errors of [`Client::query`].
@@ -98,7 +99,7 @@ impl Client {
         query::typed(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
     }
 
-    /// Runs a statement as [`Client::query_typed`] does, and returns its only row.
+    /// Runs a statement like [`Client::query_typed`], and returns its only row.
     ///
     /// # Errors
     /// The errors of [`Client::query_one`].
@@ -106,7 +107,7 @@ impl Client {
         self.query_typed_opt(query, params).await?.ok_or_else(Error::row_count)
     }
 
-    /// Runs a statement as [`Client::query_typed`] does, and returns its row, if any.
+    /// Runs a statement like [`Client::query_typed`], and returns its row, if there is one.
     ///
     /// # Errors
     /// The errors of [`Client::query_opt`].
@@ -114,7 +115,7 @@ impl Client {
         query::at_most_one(self.query_typed(query, params).await?)
     }
 
-    /// Runs a statement as [`Client::query_typed`] does, and returns its rows as a stream.
+    /// Runs a statement like [`Client::query_typed`], and returns its rows as a stream.
     ///
     /// # Errors
     /// The errors of [`Client::query`].
@@ -134,7 +135,7 @@ impl Client {
         query::affected(&self.inner, statement.form(), params).await
     }
 
-    /// Runs a statement as [`Client::query_typed`] does, and returns the number of affected rows.
+    /// Runs a statement like [`Client::query_typed`], and returns the number of affected rows.
     ///
     /// # Errors
     /// The errors of [`Client::query`].
@@ -142,7 +143,7 @@ impl Client {
         query::typed_affected(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
     }
 
-    /// Runs a statement as [`Client::execute`] does, with parameters from an iterator of values or
+    /// Runs a statement like [`Client::execute`]. The parameters come from an iterator of values or
     /// references.
     ///
     /// # Errors

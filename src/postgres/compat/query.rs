@@ -1,4 +1,4 @@
-//! Runs statements with parameters.
+//! Functions that run statements with parameters.
 
 use std::{
     pin::Pin,
@@ -18,9 +18,8 @@ use super::{
 };
 use crate::postgres::wire::{self, Group, Prepared, Reply, ReplyMode, Signature, WireError};
 
-/// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
-/// Parameters with their types.
+/// The parameters of a statement, with their types.
 pub(super) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// Creates a group with one statement.
@@ -39,7 +38,7 @@ pub(super) fn push<P: BorrowToSql>(group: &mut Group, statement: &Statement, par
     Ok(())
 }
 
-/// Runs a statement. If its table has changed since a text was prepared, the text is prepared
+/// Runs a statement. If the statement was given as text and its table has changed, prepares it
 /// again.
 async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) -> Result<(Statement, Reply), Error> {
     let statement = client.statement(form).await?;
@@ -59,8 +58,8 @@ async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) ->
     again.await.map_err(|second: WireError| if second.only_follows() { failure.into() } else { second.into() })
 }
 
-/// Sends a group. If a text in it was prepared for an object that has changed, its next use
-/// prepares it again.
+/// Sends a group. If a statement fails because its table or type has changed, its next use prepares
+/// it again.
 pub(super) async fn send(client: &ClientSession, group: Group) -> Result<Reply, WireError> {
     client.connection.room().await;
     client.connection.send(group).await.inspect_err(|failure| client.connection.forget_outdated(failure))
@@ -116,7 +115,6 @@ pub async fn stream<P: BorrowToSql>(
     Ok(RowStream { statement, messages, affected: None })
 }
 
-/// Prepares and runs an unnamed statement.
 async fn run_typed<P: BorrowToSql>(
     client: &Arc<ClientSession>,
     text: &str,
@@ -124,7 +122,7 @@ async fn run_typed<P: BorrowToSql>(
 ) -> Result<Reply, Error> {
     let mut group = Group::new();
     {
-        // The values need not be `Send`, because they are dropped before the await.
+        // The values are dropped before the await, so they need not be `Send`.
         let (values, types): (Vec<P>, Vec<Type>) = params.into_iter().unzip();
         group.push_described(&text.into(), &types, &values)?;
     }
@@ -164,8 +162,7 @@ pub async fn typed_stream<P: BorrowToSql>(
     Ok(RowStream { statement, messages, affected: None })
 }
 
-/// The rows of a statement, as they arrive. If the stream is dropped, the remaining rows are
-/// skipped.
+/// A stream of the rows of a statement. If the stream is dropped, the remaining rows are skipped.
 pub struct RowStream {
     statement: Statement,
     messages: ReplyMessages,
@@ -177,7 +174,7 @@ impl RowStream {
         Self { statement, messages, affected: None }
     }
 
-    /// Returns the number of affected rows, once the stream has ended.
+    /// Returns the number of affected rows. Returns `None` before the stream has ended.
     #[must_use]
     pub fn rows_affected(&self) -> Option<u64> {
         self.affected

@@ -1,4 +1,4 @@
-//! Rows, and their columns by number or name.
+//! Rows, whose columns are read by number or by name.
 
 use std::{fmt, sync::Arc};
 
@@ -19,7 +19,7 @@ pub struct Row {
 
 /// The number or the name of a column.
 pub trait RowIndex {
-    /// Returns the number of the column among columns of these names.
+    /// Returns the position of the column among columns with these names.
     fn position<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Option<usize>;
 }
 
@@ -61,10 +61,10 @@ impl Row {
         self.columns().len()
     }
 
-    /// Returns a column, by its number, counted from 0, or by its name.
+    /// Returns the value of a column. `index` is the column's number, counted from 0, or its name.
     ///
     /// # Panics
-    /// If there is no such column, or its value does not fit the type.
+    /// Panics if the column does not exist, or if its value does not fit the type.
     #[track_caller]
     pub fn get<'a, I: RowIndex + fmt::Display, T: FromSql<'a>>(&'a self, index: I) -> T {
         match self.try_get(&index) {
@@ -73,17 +73,17 @@ impl Row {
         }
     }
 
-    /// Returns a column, by its number, counted from 0, or by its name.
+    /// Returns the value of a column. `index` is the column's number, counted from 0, or its name.
     ///
     /// # Errors
-    /// There is no such column, or its value does not fit the type.
+    /// The column does not exist, or its value does not fit the type.
     pub fn try_get<'a, I: RowIndex + fmt::Display, T: FromSql<'a>>(&'a self, index: I) -> Result<T, Error> {
         let at = index.position(self.columns().iter().map(Column::name));
         let at = at.ok_or_else(|| Error::column(index.to_string()))?;
         self.values.try_get(at).map_err(|cause| Error::from_sql(at, cause))
     }
 
-    /// Returns the number of bytes of all values.
+    /// Returns the total size of all values in bytes.
     #[must_use]
     pub fn raw_size_bytes(&self) -> usize {
         self.values.bytes()
@@ -134,10 +134,10 @@ impl SimpleQueryRow {
         self.values.len()
     }
 
-    /// Returns a column, by its number, counted from 0, or by its name.
+    /// Returns the value of a column. `index` is the column's number, counted from 0, or its name.
     ///
     /// # Panics
-    /// If there is no such column.
+    /// Panics if the column does not exist.
     #[track_caller]
     pub fn get<I: RowIndex + fmt::Display>(&self, index: I) -> Option<&str> {
         match self.try_get(&index) {
@@ -146,10 +146,10 @@ impl SimpleQueryRow {
         }
     }
 
-    /// Returns a column, by its number, counted from 0, or by its name.
+    /// Returns the value of a column. `index` is the column's number, counted from 0, or its name.
     ///
     /// # Errors
-    /// There is no such column.
+    /// The column does not exist.
     pub fn try_get<I: RowIndex + fmt::Display>(&self, index: I) -> Result<Option<&str>, Error> {
         let at = index.position(self.columns.iter().map(SimpleColumn::name));
         let value = at.and_then(|at| self.values.get(at)).ok_or_else(|| Error::column(index.to_string()))?;
@@ -157,7 +157,7 @@ impl SimpleQueryRow {
     }
 }
 
-/// A part of the reply to a text of several statements.
+/// A part of the reply to a text with several statements.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SimpleQueryMessage {

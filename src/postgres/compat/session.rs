@@ -17,7 +17,7 @@ impl ClientSession {
         Self { connection, cancel, names: AtomicU64::new(0) }
     }
 
-    /// Returns a name that no other statement or portal of this client has.
+    /// Returns a name that no other statement or portal of this client uses.
     pub fn name(&self, kind: char) -> String {
         format!("{kind}{}", self.names.fetch_add(1, Ordering::Relaxed))
     }

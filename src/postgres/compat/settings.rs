@@ -22,7 +22,7 @@ use super::{
 };
 use crate::postgres::target::Target;
 
-/// Connects to a database. The connection must be polled, for example by a task.
+/// Connects to a database. The caller must poll the connection, for example in a task.
 ///
 /// # Errors
 /// The string is not valid, or the database cannot be reached.
@@ -30,8 +30,8 @@ pub async fn connect<T: Encryption>(config: &str, tls: T) -> Result<(Client, Con
     config.parse::<Config>()?.connect(tls).await
 }
 
-/// The settings of a connection, with libpq's names. Environment variables and password files are
-/// not read.
+/// The settings of a connection, with the same names as in libpq. Environment variables and
+/// password files are not used.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Config {
     settings: Vec<(String, String)>,
@@ -62,7 +62,7 @@ impl Config {
         self.list_hosts()
     }
 
-    /// Updates the lists that the getters return.
+    /// Updates the lists of hosts and ports that the getters return.
     fn list_hosts(&mut self) -> &mut Self {
         let values = |name| self.get(name).into_iter().flat_map(|values| values.split(','));
         let host = |name: &str| match name.starts_with(['/', '@']) {
@@ -98,48 +98,49 @@ impl Config {
         self.set("dbname", dbname.as_ref())
     }
 
-    /// Sets the session's options, in the form of the server's command line.
+    /// Sets command-line options for the server, for example `-c statement_timeout=1s`.
     pub fn options(&mut self, options: impl AsRef<str>) -> &mut Self {
         self.set("options", options.as_ref())
     }
 
-    /// Sets the program's name.
+    /// Sets the name of the program.
     pub fn application_name(&mut self, application_name: impl AsRef<str>) -> &mut Self {
         self.set("application_name", application_name.as_ref())
     }
 
-    /// Adds a host: a name, an address, or the folder of a socket.
+    /// Adds a host: a name, an address, or the directory of a socket.
     pub fn host(&mut self, host: impl AsRef<str>) -> &mut Self {
         self.add("host", host.as_ref())
     }
 
-    /// Adds the folder of a socket.
+    /// Adds the directory of a socket.
     #[cfg(unix)]
     pub fn host_path(&mut self, host: impl AsRef<Path>) -> &mut Self {
         self.add("host", &host.as_ref().to_string_lossy())
     }
 
-    /// Adds an address, which replaces the host at the same position.
+    /// Adds an address. The address is used for the host at the same position, instead of looking
+    /// it up.
     pub fn hostaddr(&mut self, hostaddr: IpAddr) -> &mut Self {
         self.add("hostaddr", &hostaddr.to_string())
     }
 
-    /// Adds a port. One port applies to all hosts; otherwise there is one for each host.
+    /// Adds a port. Give either one port for all hosts, or one port for each host.
     pub fn port(&mut self, port: u16) -> &mut Self {
         self.add("port", &port.to_string())
     }
 
-    /// Sets the time limit for each host.
+    /// Sets the maximum time for connecting to each host.
     pub fn connect_timeout(&mut self, connect_timeout: Duration) -> &mut Self {
         self.set_seconds("connect_timeout", connect_timeout)
     }
 
-    /// Sets how long sent data may stay unacknowledged.
+    /// Sets the maximum time for which sent data may remain unacknowledged.
     pub fn tcp_user_timeout(&mut self, tcp_user_timeout: Duration) -> &mut Self {
         self.set("tcp_user_timeout", &tcp_user_timeout.as_millis().max(1).to_string())
     }
 
-    /// Sets whether idle connections are probed.
+    /// Sets whether idle connections are checked with keepalive probes.
     pub fn keepalives(&mut self, keepalives: bool) -> &mut Self {
         self.set("keepalives", if keepalives { "1" } else { "0" })
     }
@@ -154,7 +155,7 @@ impl Config {
         self.set_seconds("keepalives_interval", keepalives_interval)
     }
 
-    /// Sets the number of probes before the connection is lost.
+    /// Sets the number of unanswered probes after which the connection is considered lost.
     pub fn keepalives_retries(&mut self, keepalives_retries: u32) -> &mut Self {
         self.set("keepalives_retries", &keepalives_retries.to_string())
     }
@@ -171,12 +172,12 @@ impl Config {
         )
     }
 
-    /// Sets how the encryption is requested.
+    /// Sets how encryption is negotiated.
     pub fn ssl_negotiation(&mut self, ssl_negotiation: SslNegotiation) -> &mut Self {
         self.set("sslnegotiation", if ssl_negotiation == SslNegotiation::Direct { "direct" } else { "postgres" })
     }
 
-    /// Sets whether a login is bound to its encrypted connection.
+    /// Sets whether the login uses channel binding.
     pub fn channel_binding(&mut self, channel_binding: ChannelBinding) -> &mut Self {
         self.set(
             "channel_binding",
@@ -188,7 +189,7 @@ impl Config {
         )
     }
 
-    /// Sets whether the server must accept writes, or must not accept them.
+    /// Sets whether the server must accept writes, must not accept writes, or may do either.
     pub fn target_session_attrs(&mut self, target_session_attrs: TargetSessionAttrs) -> &mut Self {
         self.set(
             "target_session_attrs",
@@ -200,13 +201,13 @@ impl Config {
         )
     }
 
-    /// Sets whether the hosts are tried in a random order.
+    /// Sets whether the hosts are tried in random order.
     pub fn load_balance_hosts(&mut self, load_balance_hosts: LoadBalanceHosts) -> &mut Self {
         let is_random = load_balance_hosts == LoadBalanceHosts::Random;
         self.set("load_balance_hosts", if is_random { "random" } else { "disable" })
     }
 
-    /// Sets another setting by its name, for example `sslrootcert`.
+    /// Sets any other setting by its name, for example `sslrootcert`.
     pub fn setting(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> &mut Self {
         self.set(name.as_ref(), value.as_ref())
     }
@@ -223,13 +224,13 @@ impl Config {
         self.get("dbname")
     }
 
-    /// Returns the session's options.
+    /// Returns the command-line options for the server.
     #[must_use]
     pub fn get_options(&self) -> Option<&str> {
         self.get("options")
     }
 
-    /// Returns the program's name.
+    /// Returns the name of the program.
     #[must_use]
     pub fn get_application_name(&self) -> Option<&str> {
         self.get("application_name")
@@ -262,7 +263,7 @@ impl Config {
         Target::parse_in(&text, |_| None).map_err(Error::connect)
     }
 
-    /// Connects. The connection must be polled, for example by a task.
+    /// Connects to a database. The caller must poll the connection, for example in a task.
     ///
     /// # Errors
     /// The settings are not valid, or the database cannot be reached.
@@ -276,7 +277,7 @@ impl Config {
     /// Logs in over a stream that the caller has opened.
     ///
     /// # Errors
-    /// The settings are not valid, or the server refuses them.
+    /// The settings are not valid, or the server rejects the login.
     pub async fn connect_raw<S: RawStream>(
         &self,
         stream: S,
@@ -297,7 +298,7 @@ impl FromStr for Config {
                 ("host" | "hostaddr" | "port", _) => {
                     config.add(&name, &value);
                 }
-                // In a string for `tokio_postgres`, it is a number of seconds.
+                // `tokio_postgres` reads this setting as a number of seconds.
                 ("tcp_user_timeout", Ok(seconds)) => {
                     config.set(&name, &seconds.saturating_mul(1000).to_string());
                 }

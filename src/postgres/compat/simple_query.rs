@@ -1,4 +1,4 @@
-//! Runs texts of several statements, and returns their rows as texts.
+//! Functions that run a text with several statements, and return the rows as text.
 
 use std::{
     pin::Pin,
@@ -43,7 +43,7 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
     Ok(messages)
 }
 
-/// Runs statements. Forgets the texts that the client has prepared if one of them deallocates all.
+/// Runs statements. If a statement deallocates all prepared statements, clears the client's cache.
 async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
     let mut group = Group::new();
     group.script(text)?;
@@ -56,7 +56,7 @@ async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
 }
 
 impl Client {
-    /// Runs statements in the simple protocol, and returns their rows as texts.
+    /// Runs statements in the simple protocol, and returns their rows as text.
     ///
     /// # Errors
     /// The errors of [`Client::prepare`].
@@ -72,7 +72,7 @@ impl Client {
         Ok(SimpleQueryStream::of(self.simple_query(query).await?))
     }
 
-    /// Runs statements in the simple protocol, without their rows.
+    /// Runs statements in the simple protocol, and discards their rows.
     ///
     /// # Errors
     /// The errors of [`Client::prepare`].
@@ -80,7 +80,7 @@ impl Client {
         run(&self.inner, query).await.map(drop)
     }
 
-    /// Checks that the server answers.
+    /// Checks that the server replies.
     ///
     /// # Errors
     /// The connection broke.
@@ -89,7 +89,8 @@ impl Client {
     }
 }
 
-/// Reads the values of a row: a count, then a length and a text for each value.
+/// Reads the values of a row. The row consists of a count, and of a length and a text for each
+/// value.
 fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut value = || {
@@ -103,7 +104,7 @@ fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
     (0..u16::from_be_bytes(*count)).map(|_| value()).collect()
 }
 
-/// The reply to a text of several statements, as a stream.
+/// A stream of the reply to a text with several statements.
 #[derive(Debug)]
 pub struct SimpleQueryStream(std::vec::IntoIter<SimpleQueryMessage>);
 

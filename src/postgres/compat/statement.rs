@@ -21,31 +21,32 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns the name.
+    /// Returns the name of the column.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the type.
+    /// Returns the type of the column.
     #[must_use]
     pub fn type_(&self) -> &Type {
         &self.ty
     }
 
-    /// Returns the oid of the table that the column belongs to.
+    /// Returns the OID of the column's table, if the column comes from a table.
     #[must_use]
     pub fn table_oid(&self) -> Option<u32> {
         self.table
     }
 
-    /// Returns the number of the column in its table.
+    /// Returns the number of the column in its table, if the column comes from a table.
     #[must_use]
     pub fn column_id(&self) -> Option<i16> {
         self.number
     }
 
-    /// Returns the type's modifier, for example the length of a `varchar`, or -1.
+    /// Returns the modifier of the type, for example for the length of a `varchar`. -1 means no
+    /// modifier.
     #[must_use]
     pub fn type_modifier(&self) -> i32 {
         self.modifier
@@ -59,8 +60,8 @@ pub struct Statement(Arc<Parts>);
 struct Parts {
     prepared: Prepared,
     columns: Vec<Column>,
-    /// The client, if this statement must be closed. Statements that the client prepared from texts
-    /// are closed by the client.
+    /// The client, if the statement must be closed when it is dropped. The client itself closes
+    /// statements that it prepared from texts.
     client: Weak<ClientSession>,
     is_kept: bool,
 }
@@ -71,7 +72,7 @@ impl Statement {
         Self::new(prepared, Arc::downgrade(client), false)
     }
 
-    /// Creates a statement that the client keeps by its text, or that has no name.
+    /// Creates a statement that is in the client's cache, or that has no name.
     pub(super) fn kept(prepared: Prepared) -> Self {
         Self::new(prepared, Weak::new(), true)
     }
@@ -128,7 +129,7 @@ impl Drop for Parts {
     }
 }
 
-/// A prepared statement or a text, which the client prepares once and keeps.
+/// A prepared statement, or a text that the client prepares once and caches.
 pub trait ToStatement: sealed::Sealed + Send + Sync {}
 
 pub(super) mod sealed {

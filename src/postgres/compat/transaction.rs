@@ -8,7 +8,7 @@ use super::{client::Client, failure::Error};
 use crate::postgres::wire::Group;
 
 impl Client {
-    /// Begins a transaction. It is rolled back if it is dropped.
+    /// Begins a transaction. If the transaction is dropped, it is rolled back.
     ///
     /// # Errors
     /// The errors of [`Client::prepare`].
@@ -22,8 +22,8 @@ impl Client {
     }
 }
 
-/// A transaction or a savepoint, with all methods of its [`Client`]. It is rolled back if it is
-/// dropped.
+/// A transaction or a savepoint, with all methods of its [`Client`]. If it is dropped, it is rolled
+/// back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     client: &'a Client,
@@ -43,7 +43,7 @@ impl<'a> Transaction<'a> {
     /// Commits the transaction, or releases the savepoint.
     ///
     /// # Errors
-    /// The server refuses the commit, or the connection broke.
+    /// The server rejects the commit, or the connection broke.
     pub async fn commit(mut self) -> Result<(), Error> {
         self.is_done = true;
         let text = self.savepoint.as_ref().map_or_else(|| "COMMIT".to_owned(), |(name, _)| format!("RELEASE {name}"));
@@ -67,7 +67,7 @@ impl<'a> Transaction<'a> {
         self.set_savepoint(None).await
     }
 
-    /// Sets a savepoint with a name.
+    /// Sets a savepoint with the given name.
     ///
     /// # Errors
     /// The transaction has failed, or the connection broke.
@@ -75,7 +75,7 @@ impl<'a> Transaction<'a> {
         self.set_savepoint(Some(name.into())).await
     }
 
-    /// Returns the client.
+    /// Returns the client of this transaction.
     #[must_use]
     pub fn client(&self) -> &Client {
         self.client
@@ -84,7 +84,8 @@ impl<'a> Transaction<'a> {
     async fn set_savepoint(&mut self, name: Option<String>) -> Result<Transaction<'_>, Error> {
         let depth = self.savepoint.as_ref().map_or(0, |(_, depth)| *depth) + 1;
         let name = name.unwrap_or_else(|| format!("sp_{depth}"));
-        // The savepoint may remain if this call is dropped while it waits.
+        // If this future is dropped before it completes, the savepoint may exist, so it is rolled
+        // back.
         let mut savepoint = Transaction { client: self.client, savepoint: Some((name.clone(), depth)), is_done: false };
         if let Err(error) = self.client.batch_execute(&format!("SAVEPOINT {name}")).await {
             savepoint.is_done = true; // there is nothing to roll back to
@@ -98,7 +99,7 @@ impl<'a> Transaction<'a> {
     }
 
     async fn begin(client: &'a Client, text: &str) -> Result<Self, Error> {
-        let mut transaction = Self { client, savepoint: None, is_done: false }; // rolled back if this call is dropped
+        let mut transaction = Self { client, savepoint: None, is_done: false }; // rolled back if this future is dropped
         match client.batch_execute(text).await {
             Ok(()) => Ok(transaction),
             Err(error) => {
@@ -121,7 +122,7 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// A transaction with an isolation level and other modes, before it begins.
+/// A builder for a transaction with an isolation level and other modes.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is started"]
 pub struct TransactionBuilder<'a> {
@@ -142,7 +143,7 @@ impl<'a> TransactionBuilder<'a> {
         self
     }
 
-    /// Sets whether the transaction only reads.
+    /// Sets whether the transaction is read-only.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = Some(read_only);
         self
@@ -157,7 +158,7 @@ impl<'a> TransactionBuilder<'a> {
     /// Begins the transaction.
     ///
     /// # Errors
-    /// The server refuses the modes, or the connection broke.
+    /// The server rejects the modes, or the connection broke.
     pub async fn start(self) -> Result<Transaction<'a>, Error> {
         let mut modes = Vec::new();
         modes.extend(self.isolation_level.map(level));

@@ -1,4 +1,4 @@
-//! The client's methods on transactions.
+//! Methods of the client that a transaction also has.
 
 use bytes::Buf;
 use postgres_types::{BorrowToSql, Type};
@@ -14,9 +14,9 @@ use super::{
     transaction::Transaction,
 };
 
-/// A transaction dereferences to its [`Client`](super::Client). These methods exist for paths like
-/// `Transaction::query`, and for code that imports the trait `GenericClient`. There, the trait's
-/// methods would be found before the client's, and some accept fewer types.
+/// A transaction dereferences to its [`Client`](super::Client). These methods are still necessary
+/// for paths like `Transaction::query`, and for code that imports the trait `GenericClient`. Such
+/// code would otherwise call the methods of the trait, some of which accept fewer types.
 impl Transaction<'_> {
     /// Prepares a statement like [`Client::prepare`](super::Client::prepare).
     ///

@@ -1,4 +1,4 @@
-//! Tests connections that break at a critical moment.
+//! Tests of connections that break at a critical moment.
 
 use trunkline_embedded::DelayProxy;
 

@@ -1,12 +1,12 @@
-//! Tests that arbitrary bytes in arbitrary pieces lead to a reply or an error, without a panic and
-//! without a call that never returns.
+//! Tests that arbitrary bytes, split arbitrarily, lead to a reply or an error. No bytes may cause a
+//! panic or a call that never returns.
 
 use proptest::prelude::*;
 
 use crate::postgres::wire::{WireError, cached_statement::Signature, fuzz::told};
 
-/// A reply to three statements, each with one row of one text. A notice and a notification arrive
-/// between them.
+/// A reply to three statements, with one row and one column each. A notice and a notification
+/// arrive between the replies.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\
     N\0\0\0\x0aMhey\0\0\
     2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01bC\0\0\0\x0dSELECT 1\0A\0\0\0\x0c\0\0\0\x01c\0p\0\

@@ -1,4 +1,4 @@
-//! Tests that hostile or faulty servers cannot use unlimited time or memory, and cause an error.
+//! Tests that a malicious or faulty server causes an error and cannot use unlimited time or memory.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
-/// Encodes a row of these values.
+/// Encodes a row with these values.
 pub(super) fn row(values: &[&[u8]]) -> Vec<u8> {
     let mut body = (values.len() as u16).to_be_bytes().to_vec();
     for value in values {
@@ -44,7 +44,7 @@ pub(super) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
-/// Returns a connection and the server's end of it.
+/// Returns a connection, the server's end of it, and the driver's task.
 pub(super) fn between(
     limits: AnswerLimits,
     usage: Use,
@@ -55,7 +55,7 @@ pub(super) fn between(
     (connection, theirs, tokio::spawn(drive(ours, BytesMut::new(), shared)))
 }
 
-/// Sends the same reply to every Sync.
+/// Sends the same reply to each request.
 async fn answers(mut server: DuplexStream, answer: Vec<u8>) {
     let mut asked = vec![0; 64 << 10];
     while let Ok(count @ 1..) = server.read(&mut asked).await {
@@ -93,10 +93,10 @@ async fn an_answer_without_end_is_not_kept() {
     server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
     let outcome = timeout(SOON, answer).await.expect("answered");
     assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
-    // The other caller is not affected.
+    // The other caller's reply is unaffected.
     server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
-    // The server's error is still returned.
+    // If the server reports an error, the caller receives that error.
     let answer = connection.send(group(&["select 1"]));
     for _ in 0..400 {
         server.write_all(&row).await.expect("read");
@@ -140,7 +140,7 @@ async fn transaction_left_open_ends_a_shared_connection() {
 async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
     let limits = AnswerLimits { answer: Some(Duration::from_millis(50)), ..AnswerLimits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
-    // Replies within the limit do not break the connection.
+    // Five replies that arrive within the timeout do not end the connection.
     for _ in 0..5 {
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&message(b'C', b"SELECT 1\0")[..], &ready(b'I')].concat()).await.expect("sent");
@@ -165,8 +165,8 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(AnswerLimits::default(), Use::Common);
-        // The statement has a parameter of this type, and each lookup of the type leads to the same
-        // type again.
+        // The statement has a parameter of this type. Each lookup of the type refers to the type
+        // itself.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();

@@ -1,4 +1,4 @@
-//! Tests that a caller writes without waking the driver if the connection is idle.
+//! Tests that a caller writes directly, without waking the driver, if the connection is idle.
 
 use std::{
     io::{self, Read},
@@ -24,8 +24,8 @@ use crate::postgres::{
 
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// Returns a connection whose driver has not started yet, the driver's arguments, and the server's
-/// end.
+/// Returns a connection whose driver has not started, the arguments of the driver, and the server's
+/// end of the connection.
 fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let (ours, shared) = (Stream::Unix(ours), Arc::new(Link::new(limits, Use::Common)));
@@ -33,7 +33,7 @@ fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStrea
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
 
-/// Reads and returns the bytes of `count` groups.
+/// Reads the bytes of `count` groups.
 async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {
@@ -42,8 +42,8 @@ async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns true if no bytes were sent. Asks the socket directly, because the runtime would wait for
-/// a readiness event.
+/// Returns true if no bytes were sent. Reads from the socket directly, because the runtime would
+/// wait for a readiness event.
 fn is_sent_nothing(server: &UnixStream) -> bool {
     let handle = server.as_fd().try_clone_to_owned().expect("another handle");
     let read = std::os::unix::net::UnixStream::from(handle).read(&mut [0]);

@@ -1,4 +1,4 @@
-//! Tests reading the first parts of a reply before the rest has arrived.
+//! Tests that the first parts of a reply can be read before the rest has arrived.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const END: &[u8] = b"SELECT 1\0";
 
-/// Encodes the reply to a statement with one row of this size in bytes.
+/// Encodes a reply to a statement. The reply has one row with a value of `bytes` bytes.
 fn answer(bytes: usize) -> Vec<u8> {
     [row(&[&vec![b'x'; bytes]]), message(b'C', END)].concat()
 }
@@ -66,7 +66,7 @@ async fn reply_read_in_parts_may_still_fail_with_its_place() {
         other => panic!("{other:?}"),
     }
     assert_eq!(read, 2);
-    // If the end of the reply is missing, that is an error, even if some parts have been read.
+    // A reply without an end is an error, even if some parts have been read.
     let reply = connection.send_in_parts(group(&["select 1"; 3]));
     server.write_all(&[answers, ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, reply.parts(|_, _, _| ())).await.expect("answered");
@@ -110,7 +110,7 @@ async fn reply_in_parts_is_bounded_and_its_reader_may_leave() {
     assert!(bytes < 2 << 20, "{bytes} bytes are more than the limit and what is collected before rows are dropped");
 }
 
-/// Reads a reply row by row. Passes the length of each row on.
+/// Reads a reply row by row. Passes the length of each row to `seen`.
 async fn row_by_row(mut reply: Incoming, mut seen: impl FnMut(usize)) -> Result<Reply, WireError> {
     let mut place = None;
     loop {
@@ -152,7 +152,7 @@ async fn rows_that_were_read_may_still_be_those_of_a_failed_statement() {
     let outcome = timeout(SOON, row_by_row(reply, |_| read += 1)).await.expect("answered");
     assert!(matches!(outcome, Err(WireError::Server { statement: 0, .. })), "{outcome:?}");
     assert_eq!(read, 2);
-    // Without its end, a statement has not run.
+    // If the end of the reply is missing, the statement does not count as run.
     let reply = connection.send_in_parts(group(&["select 1"]));
     server.write_all(&[&large[..], &ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, row_by_row(reply, |_| ())).await.expect("answered");
@@ -207,7 +207,7 @@ fn a_reply_in_any_parts_is_the_same() {
     }
 }
 
-/// Counts how often a task is woken.
+/// Counts how often a task has been woken.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 

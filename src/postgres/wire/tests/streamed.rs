@@ -1,5 +1,5 @@
-//! Tests that a server must wait for the reader of a stream, unless another caller waits for the
-//! server.
+//! Tests that the server must wait for the reader of a stream, unless another caller waits for a
+//! reply.
 
 use std::{
     future::poll_fn,
@@ -22,7 +22,7 @@ use crate::postgres::{
 
 /// The number of bytes that the server tries to send.
 const ALL: usize = 32 << 20;
-/// The number of bytes that may be received but not read: the limit, plus the buffers of the
+/// The maximum number of bytes that are received but not read: the limit plus the buffers of the
 /// connection and of the pipe.
 const MOST: usize = (1 << 20) + (256 << 10);
 
@@ -32,7 +32,7 @@ fn streamed() -> Group {
     group
 }
 
-/// A server that sends rows of 1,024 bytes.
+/// A simulated server that sends rows of 1,024 bytes.
 struct Server {
     io: DuplexStream,
     bytes: usize,
@@ -43,8 +43,8 @@ impl Server {
         Self { io, bytes: 0 }
     }
 
-    /// Sends `bytes` bytes, or fewer if the client stops accepting them for a while. Returns the
-    /// number of bytes that were accepted.
+    /// Sends `bytes` bytes, or fewer if the client stops reading for a while. Returns the number of
+    /// bytes that were accepted.
     async fn says(&mut self, bytes: usize) -> usize {
         let (row, before) = (a_row(), self.bytes);
         while self.bytes < before + bytes {
@@ -72,7 +72,7 @@ async fn next(stream: &mut Incoming, connection: &Connection) -> Arrived {
     timeout(SOON, arrived).await.expect("in time")
 }
 
-/// Reads a stream to its end. Returns the number of bytes of its messages.
+/// Reads a stream to its end. Returns the total length of its messages, and the outcome.
 async fn whole(stream: &mut Incoming, connection: &Connection) -> (usize, Result<Reply, WireError>) {
     let mut bytes = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Servers for tests that are faulty, or are not Postgres.
+//! Tests with simulated servers that are faulty or are not PostgreSQL.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,8 @@ use std::{
 use super::{connect, outcome, to};
 use crate::postgres::target::Target;
 
-/// Answers each message with the next of these replies, then waits until the client disconnects.
+/// Starts a server that replies to each message with the next of these replies, and then waits
+/// until the client disconnects. Returns the port.
 fn fake(answers: Vec<Vec<u8>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("bound").port();
@@ -34,7 +35,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &length, body].concat()
 }
 
-/// Encodes a request for an authentication method. A code of 0 accepts the login.
+/// Encodes a request for an authentication method. The code 0 accepts the login.
 fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
     message(b'R', &[&code.to_be_bytes(), rest].concat())
 }
@@ -96,7 +97,7 @@ async fn a_server_that_closes_at_once_is_told() {
         thread::spawn(move || listener.accept().map(drop));
         let found = outcome(&url(port, mode)).await;
         // The client's bytes may arrive before or after the server closes the connection. The
-        // client then sees either a closed connection or a reset.
+        // client then receives either the end of the stream or a reset.
         assert!(["closed the connection", "broke", "TLS with"].iter().any(|said| found.contains(said)), "{found}");
     }
 }

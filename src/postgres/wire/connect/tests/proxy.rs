@@ -1,4 +1,4 @@
-//! A proxy between client and server that offers TLS with its own certificate.
+//! A proxy between a client and a server that offers TLS with its own certificate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Decrypts the client's bytes, and encrypts them again for the server.
+/// Starts a proxy that decrypts the client's bytes and encrypts them again for the server.
 pub async fn in_the_middle(server: u16) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {
@@ -47,7 +47,7 @@ pub async fn in_the_middle(server: u16) -> u16 {
     port
 }
 
-/// Offers TLS from the first byte, as Postgres 17 does.
+/// Starts a proxy that expects TLS from the first byte, as PostgreSQL 17 allows. Returns its port.
 pub async fn direct(socket: PathBuf, alpn: &'static [&'static [u8]]) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {

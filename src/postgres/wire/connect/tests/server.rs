@@ -1,5 +1,5 @@
-//! A private PostgreSQL that listens on the network, supports TLS, and requires a different
-//! authentication method for each role.
+//! A private PostgreSQL server that listens on the network and supports TLS. Each role must use a
+//! different authentication method.
 
 use std::{net::TcpListener, path::PathBuf};
 
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// Returns the server that all tests share. A watchdog stops it when the process ends.
+/// Returns the server that all tests share. A watchdog stops the server when the process ends.
 pub async fn server() -> &'static Server {
     static SERVER: OnceCell<Server> = OnceCell::const_new();
     SERVER.get_or_init(start).await
@@ -63,7 +63,7 @@ async fn start() -> Server {
         ("server.key", signed.signing_key.serialize_pem()),
         ("pg_hba.conf", ACCESS.to_owned()),
     ] {
-        // The server writes the copy and owns it, so that the key stays secret.
+        // The server itself writes the copy and owns it, so that other users cannot read the key.
         let copy =
             format!("copy (select unnest(string_to_array('{text}', e'\\n'))) to program 'umask 077; cat > {file}'");
         admin.batch_execute(&copy).await.expect(file);
@@ -77,7 +77,7 @@ async fn start() -> Server {
     Server { cluster: cluster.expect("no panic").expect("the server has TLS and a free port"), port }
 }
 
-/// Returns a port that no server uses and that the system will not assign for a while.
+/// Returns a port that no server uses, and that the system will not assign again soon.
 pub fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free").port()
 }
