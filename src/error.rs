@@ -105,7 +105,7 @@ pub(crate) enum Kind {
     /// The task that was running the caller's statement has ended.
     #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
-    /// The server reports fewer rows than were inserted.
+    /// The server reports fewer rows than the library inserted.
     #[error(
         "queue {queue:?} did not store what was enqueued: of {inserted} rows the server stored {stored}, because a trigger or a rule on \
          the table \"queue_{queue}\" skips rows; make it raise an exception instead"
@@ -179,8 +179,8 @@ impl Error {
         Self::new(Kind::Ended { what, sent })
     }
 
-    /// Creates the error for a statement that was sent: either the server's error, or that the
-    /// connection broke.
+    /// Creates the error for a statement that was sent: the server's error, or an unknown outcome
+    /// if the connection broke.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
             Self::new(Kind::Unknown { what, source: error.into() })
@@ -297,7 +297,7 @@ impl Error {
     }
 
     /// Returns true if the call shared a statement with other tasks, and the task that sent it
-    /// ended before the reply. The task ends with its runtime, for example.
+    /// ended before the reply, for example because its runtime ended.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
@@ -320,7 +320,7 @@ impl Error {
 
     /// Returns the index of the statement in the pipeline that the server rejected, counted from 0.
     /// An index equal to the number of statements means that the commit failed. None of the
-    /// statements in the pipeline took effect.
+    /// statements that were sent together took effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
         match &*self.0 {

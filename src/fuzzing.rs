@@ -18,8 +18,8 @@ pub fn server_says(bytes: &[u8]) {
     crate::postgres::wire::server_says(bytes);
 }
 
-/// Reads any bytes as an array, which must not panic. Checks that an array that this library writes
-/// is read back unchanged.
+/// Reads the bytes as an array, which must not panic. Also checks that an array that this library
+/// writes is read back unchanged.
 pub fn array(bytes: &[u8]) {
     let received = Received::from_sql(&Type::BYTEA_ARRAY, bytes).expect("nothing is looked at yet");
     for array in [Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY] {
@@ -40,8 +40,8 @@ pub fn array(bytes: &[u8]) {
     assert!(read.into_iter().map(|(_, payload)| payload).eq(payloads), "another payload");
 }
 
-/// Reads any bytes as metadata; malformed metadata is read as empty. Checks that metadata that this
-/// library writes is read back unchanged, and for the right message.
+/// Reads the bytes as metadata. Malformed metadata counts as empty. Also checks that metadata that
+/// this library writes is read back unchanged, and for the right message.
 pub fn metadata(bytes: &[u8]) {
     let _ = Metadata::from_sql(&Type::JSONB, bytes);
     let mut carried = Carried::of(Received::from_sql(&Type::JSONB_ARRAY, bytes).ok());
@@ -74,8 +74,8 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Reads any bytes as a connection string. Checks that a connection string that requires TLS never
-/// yields a connection without TLS.
+/// Reads the bytes as a connection string. Checks that a connection string that requires TLS never
+/// leads to a connection without TLS.
 pub fn connection_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Target::parse_in(text, |_| None);

@@ -140,8 +140,8 @@ pub(super) fn is_other_type(error: &ServerError) -> bool {
         && error.context.as_ref().is_none_or(|context| !context.contains("PL/"))
 }
 
-/// Returns true if the queue refuses messages because its server is being removed from the shards.
-/// See `sql/statements/seal.sql`.
+/// Returns true if the queue refuses messages because it was drained on this server. See
+/// `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }

@@ -15,7 +15,7 @@ const OF_THE_SERVER: [&str; 14] =
 
 impl Error {
     /// Returns true if the server rejected one of the library's statements, so that no part of it
-    /// took effect. If the statement contained several requests, they can then be tried one by one.
+    /// took effect. If the statement contained several requests, they can then be sent separately.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
     }
@@ -62,7 +62,7 @@ impl Error {
         self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }
 
-    /// Returns true if the server's or the client's encoding lacks a character.
+    /// Returns true if the server's encoding lacks a character.
     pub(crate) fn is_of_encoding(&self) -> bool {
         self.sqlstate().is_some_and(|code| {
             [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE].contains(code)
@@ -74,8 +74,8 @@ impl Error {
 /// millisecond. If each rejection waits for a lock or a timeout, the search must stop early.
 const FUTILE: Duration = Duration::from_secs(2);
 
-/// A search for the messages that the server rejects. The search sends parts of a row until it has
-/// found them.
+/// A search for the messages that the server rejects. The search sends smaller and smaller parts of
+/// a request until it has found them.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     /// The time of the first rejection since the last success.

@@ -1,4 +1,4 @@
-//! Errors of a queue on several servers, and of a server that has been removed from such a queue.
+//! Errors of a queue on several servers, and the error of a drained server.
 
 use super::{Error, Kind, advice};
 
@@ -28,8 +28,8 @@ impl Error {
     }
 
     /// Returns true if the enqueue had no effect, and another shard may accept the message. The
-    /// cause is then the server and not the payload: the server could not be reached, is out of
-    /// space, or accepts no writes, or the role lacks a right, or the queue is missing.
+    /// cause is then the server and not the payload. For example, the server could not be reached,
+    /// accepts no writes, or does not have the queue.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {
             return false;

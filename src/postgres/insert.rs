@@ -80,8 +80,8 @@ impl<P, R> Insert<P, R> {
 }
 
 impl<P: Params, R> Insert<P, R> {
-    /// Returns the text of the statement and its parameters. `probe` is the described statement of
-    /// [`Insert::probe`].
+    /// Returns the text of the statement and its parameters. `probe` is the description of the
+    /// statement that [`Insert::probe`] returns.
     fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
         let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
         let mut arrays = Arrays::of(&probe.columns);

@@ -18,8 +18,9 @@ const VERSION: u8 = 1;
 ///
 /// `Json` dereferences to the value itself.
 ///
-/// An enqueue returns an error for a value that could not be read back. This is the case for more
-/// than 127 levels of nesting, and for an infinite number or NaN, which JSON cannot represent.
+/// An enqueue returns an error for a value that could not be read back. A value cannot be read back
+/// if it has more than 127 levels of nesting, or if it contains NaN or an infinite number, which
+/// JSON cannot represent.
 ///
 /// Floating-point numbers are exact, except that `jsonb` has no negative zero. Another program may
 /// have written an integer that needs more than 64 bits. A `serde_json::Value` then contains a

@@ -92,8 +92,8 @@ pub(crate) fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
     }
 }
 
-/// Adds the rows in these messages to `rows`. If a row cannot be read, replaces `rows` by the error
-/// and ignores all later rows.
+/// Adds the rows in these messages to `rows`. If a row cannot be read, replaces `rows` with the
+/// error and ignores all later rows.
 pub(crate) fn add_rows<R: Rows>(rows: &mut Result<R, Wrong>, columns: &Arc<Columns>, messages: &[Bytes]) {
     let arrived = messages.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D');
     for (_, body) in arrived {

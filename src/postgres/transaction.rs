@@ -34,9 +34,10 @@ use crate::{
 /// replies are not awaited. If no reply is needed before the commit, all statements and the commit
 /// together take one round trip.
 ///
-/// If a statement fails, all later statements fail too, up to a `rollback to` a savepoint. The next
-/// awaited reply returns the error, or the commit returns it. If the transaction is dropped without
-/// a commit, it is rolled back. The future of every method may be dropped before it completes.
+/// If a statement fails, all later statements fail too, until the transaction is rolled back to a
+/// savepoint. The next awaited reply returns the error, or the commit returns it. If the
+/// transaction is dropped without a commit, it is rolled back. The future of every method may be
+/// dropped before it completes.
 ///
 /// ```
 /// # use trunkline::{Db, Result, postgres::Statement};

@@ -125,7 +125,7 @@ impl Config {
         self.add("hostaddr", &hostaddr.to_string())
     }
 
-    /// Adds a port. Give either one port for all hosts, or one port for each host.
+    /// Adds a port. A configuration has either one port for all hosts, or one port for each host.
     pub fn port(&mut self, port: u16) -> &mut Self {
         self.add("port", &port.to_string())
     }

@@ -19,7 +19,7 @@ pub(crate) struct Heard {
     pub rings: u64,
     /// The number of notifications from other processes, which arrive through the server.
     pub from_others: u64,
-    /// True if every commit on this channel sends a notification to this process.
+    /// True if this process receives a notification for every commit that concerns this channel.
     pub hearing: bool,
     /// The key of the advisory lock that the listening session holds, or `None` if notifications do
     /// not reach this process.

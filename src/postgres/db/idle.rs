@@ -12,7 +12,7 @@ use super::{Db, Session};
 /// The maximum number of idle connections that are kept for transactions.
 const IDLE: usize = 4;
 /// The time after which [`Db::rest`] closes an unused connection. It is also the minimum time
-/// between two such passes.
+/// between two runs of that method.
 const UNUSED: Duration = Duration::from_secs(30);
 
 impl Db {
@@ -26,8 +26,8 @@ impl Db {
 
     /// Closes connections that have been unused for a while. One connection of the main class and
     /// the listening connection stay open, but the listening connection must prove that it is
-    /// alive. Calls within `UNUSED` of the last effective call do nothing, even if many queues call
-    /// this method.
+    /// alive. This method does nothing if it last ran less than `UNUSED` ago, and any number of
+    /// queues may call it.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);

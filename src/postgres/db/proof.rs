@@ -1,4 +1,4 @@
-//! A test of whether notifications reach a listening connection. The test sends one to it.
+//! A test of the listening connection, to which another connection sends a notification.
 
 use std::{sync::Arc, time::Duration};
 

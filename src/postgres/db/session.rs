@@ -121,7 +121,7 @@ impl Session {
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
-                // If a statement changes data, its reply is read whole, however large it is. Its
+                // If a statement changes data, its whole reply is kept, however large it is. The
                 // rows may be the only copy of messages.
                 group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
@@ -213,7 +213,7 @@ impl Session {
         let mut prepared = Vec::with_capacity(texts.size_hint().0);
         for (place, text) in texts.enumerate() {
             let one = self.connection.prepare_of_user(text).await;
-            // If the first try aborted an open transaction, return the failure of the first try.
+            // If the first try aborted an open transaction, its failure is the one to return.
             prepared.push(one.map_err(|failure| first_of(outdated, failure.of_statement(place, text)))?);
         }
         let mut group = gather(&prepared)?;

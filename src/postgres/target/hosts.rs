@@ -8,7 +8,7 @@ use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
-/// The directories in which a socket is searched: those of Linux distributions, then PostgreSQL's
+/// The directories in which to look for a socket: those of Linux distributions, then PostgreSQL's
 /// default.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
@@ -78,13 +78,14 @@ impl Hosts {
         config
     }
 
-    /// Returns true if each host has its own address and port. All hosts may also share one port.
+    /// Returns true if each host can be paired with an address and a port. The addresses may be
+    /// missing, and all hosts may share one port.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
     }
 
-    /// Returns the names of a host that can appear in a password file, and the host's port.
+    /// Returns the names that a password file may use for a host, and the host's port.
     pub fn names(&self, at: usize) -> (Vec<String>, u16) {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],

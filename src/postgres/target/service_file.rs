@@ -68,8 +68,8 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// Finds a service in the user's file, and then in the system-wide file. It is an error if a file
-/// that a setting names does not exist.
+/// Finds a service in the user's file, and then in the system-wide file. Returns an error if a file
+/// was named explicitly and does not exist.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));

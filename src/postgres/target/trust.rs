@@ -22,7 +22,7 @@ use super::revocation::RevocationLists;
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-/// The verifier of rustls, extended so that it accepts all certificates that libpq accepts.
+/// The verifier of rustls, extended to accept certificates that libpq accepts but rustls rejects.
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
@@ -60,8 +60,7 @@ impl ServerCertVerifier for Trust {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
             Err(error) if is_about_revocation(&error) => return Err(error),
-            // The server may use the certificate of a trusted authority, which rustls does not
-            // accept.
+            // The server may present a certificate from `sslrootcert` itself, which rustls rejects.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => {
                 let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
                 verify_time(&certificate, now)?;

@@ -172,8 +172,8 @@ impl Pipeline {
         state.failed.clone()
     }
 
-    /// Ends the transaction with this statement. Returns `None` if no statement has been sent or
-    /// queued.
+    /// Ends the transaction with `commit` or `rollback`. Returns `None` if the server has no
+    /// transaction to end.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
         if with == "commit" {

@@ -145,7 +145,7 @@ impl Reply {
         self.values(place).map(row).collect()
     }
 
-    /// Iterates over the rows of the statement at index `place`, without copying them.
+    /// Returns an iterator over the rows of the statement at index `place`. Does not copy the rows.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);

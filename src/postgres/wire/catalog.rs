@@ -19,7 +19,7 @@ use super::{
 };
 
 /// The maximum nesting depth of types, and the maximum number of lookups for one statement. No real
-/// catalog exceeds these limits, but a malicious server might try to.
+/// catalog exceeds these limits, but a malicious server might.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 

@@ -117,8 +117,8 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
             Peer::Network(address) => {
                 let socket = open(*address, &target.config).await.map_err(lost)?;
-                // The first connection chose one of the hosts, and this connection uses the name of
-                // the first host.
+                // This is the name of the first host, even if the first connection chose a
+                // different host.
                 let name = target.config.get_hosts().iter().find_map(|host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]

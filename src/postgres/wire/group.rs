@@ -30,7 +30,7 @@ pub(crate) struct Group {
     pub load: Option<InFlight>,
 }
 
-/// How the caller receives a reply.
+/// The way in which the caller receives a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ReplyMode {
     /// The caller receives the reply when it is complete.

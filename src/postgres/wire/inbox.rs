@@ -17,8 +17,8 @@ pub(super) struct Inbox(Mutex<Inside>);
 struct Inside {
     came: Came,
     ended: Option<Result<(), WireError>>,
-    /// One entry per waiting caller. A stored waker avoids needless wake-ups, which cost a thread
-    /// switch.
+    /// One entry per waiting caller. Each waker is used once, because a needless wake-up costs a
+    /// thread switch.
     waiting: Vec<Option<Waker>>,
     /// The number of bytes that the reader of a stream has not taken yet.
     unread: usize,
@@ -103,7 +103,7 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// If the reply has ended, returns its outcome with all messages that have not been taken yet.
+    /// Returns the outcome of the reply if it has ended, with all messages that have not been taken.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;

@@ -1,4 +1,4 @@
-//! The login, which makes a session out of a stream.
+//! The login, which turns a stream into a session.
 
 mod binding;
 mod exchange;

@@ -47,7 +47,7 @@ pub(crate) use self::{
     stream::Stream,
 };
 
-/// How callers use a connection.
+/// The way in which callers use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
     /// Several callers share the connection, so no caller may leave session state behind.

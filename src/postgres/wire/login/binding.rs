@@ -41,7 +41,7 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the hash size in bits from the RSA-PSS parameters. The default is SHA-1, which RFC 5929
-/// replaces by SHA-256.
+/// replaces with SHA-256.
 fn pss_bits(parameters: &[u8]) -> Option<u32> {
     let (parameters, _) = element(parameters, SEQUENCE)?;
     let Some((hash, _)) = element(parameters, FIRST_FIELD) else { return Some(256) };
