@@ -1,5 +1,4 @@
-//! The error type of this crate. An error describes what happened; the caller decides whether to
-//! retry.
+//! The error type of this crate. An error describes what happened. The caller decides what to do.
 
 pub(crate) mod server;
 mod advice;
@@ -156,8 +155,7 @@ impl Error {
         Self::new(Kind::Invalid(text.into()))
     }
 
-    /// Combines the errors from all hosts into one error. If there is only one host, returns that
-    /// host's error.
+    /// Combines the errors from all hosts. If there is only one host, returns that host's error.
     pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
         match (refusals.pop(), refusals.is_empty()) {
             (None, _) => Self::invalid("the connection string names no host"),

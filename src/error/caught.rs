@@ -1,5 +1,4 @@
-//! Functions that run the user's code and catch its panics, so that a panic affects only one
-//! message.
+//! Functions that run the user's code and catch its panics. A panic affects only one message.
 
 use std::{
     any::Any,

@@ -18,7 +18,7 @@ impl Error {
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
-        // PgBouncer uses one error code for all errors, so only the text shows that its server is
+        // PgBouncer uses one code for all errors. Only the text shows that its server is
         // unavailable.
         if matches!(&*self.0, Kind::Refused(error) if error.message.contains("server_login_retry")) {
             return true;
@@ -29,8 +29,7 @@ impl Error {
         })
     }
 
-    /// Returns true if a retry cannot succeed until the queue, the program or the credentials
-    /// change.
+    /// Returns true if no retry can succeed until the queue, the program or the credentials change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),

@@ -26,7 +26,6 @@ impl Error {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
-    /// Returns true if the server rejected a statement because the role lacks a right.
     pub(crate) fn lacks_right(&self) -> bool {
         self.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
     }

@@ -7,8 +7,7 @@ use tokio_postgres::error::{ErrorPosition, SqlState};
 /// An `ErrorResponse` or `NoticeResponse`, with all of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
-    /// One of `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, `DEBUG`, `INFO` and `LOG`. Not
-    /// translated.
+    /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, `DEBUG`, `INFO` or `LOG`, never translated.
     pub severity: String,
     pub code: SqlState,
     pub message: String,
@@ -28,8 +27,7 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of a message. Skips missing and malformed fields, so that an error is never
-    /// lost.
+    /// Reads the body of a message. Skips missing and malformed fields, so that no error is lost.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);

@@ -3,8 +3,7 @@
 use super::{Error, Kind, advice};
 
 impl Error {
-    /// Creates an error from the errors of one or more shards. Each error comes with its shard's
-    /// name.
+    /// Creates an error from the errors of one or more shards, each with the shard's name.
     pub(crate) fn of_shards(parts: Vec<(String, Self)>) -> Self {
         Self::new(Kind::Shards(parts))
     }

@@ -29,7 +29,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &*self.0 {
             // Returns the work's error itself and not the `Arc`, so that the caller can downcast
-            // the error.
+            // it.
             Kind::Work { cause, .. } => cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static)),
             kind => kind.source(),
         }

@@ -1,7 +1,6 @@
 //! Functions that format parts of error texts.
 
-/// Lists each host with its reason. A reason that begins with the host's name is not prefixed
-/// again.
+/// Lists each host with its reason. Omits the host if the reason begins with its name.
 pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for (host, error) in refusals {
@@ -15,7 +14,6 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
     reasons.join("; ")
 }
 
-/// Lists each shard with its error.
 pub(super) fn of_shards<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
     let one = |(shard, error): &(String, E)| format!("shard {shard}: {error}");
     if parts.is_empty() {

@@ -3,12 +3,10 @@
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
 
-/// An array to send.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     pub element: u32,
     pub count: i32,
-    /// True if some elements are null.
     pub nulls: bool,
     /// The encoded elements. Each element consists of a length and a value.
     pub values: &'a [u8],
@@ -41,7 +39,6 @@ impl ToSql for Elements<'_> {
     to_sql_checked!();
 }
 
-/// A received array.
 #[derive(Debug)]
 pub(crate) struct Received<'a>(&'a [u8]);
 

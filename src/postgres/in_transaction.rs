@@ -70,7 +70,6 @@ pub(crate) mod sealed {
     }
 }
 
-/// A row, from any driver.
 pub struct Fetched(DriverRow);
 
 enum DriverRow {

@@ -1,5 +1,4 @@
-//! The parameters of a statement. A tuple of values is encoded directly into the connection's
-//! buffer.
+//! The parameters of a statement, which are encoded directly into the connection's buffer.
 
 use postgres_types::ToSql;
 

@@ -18,8 +18,7 @@ impl Db {
     /// connections, and statements that are sent at the same time share one write. A caller never
     /// waits for another caller's reply.
     ///
-    /// If the result is a `Vec`, each row is decoded as it arrives, while the server sends the next
-    /// rows.
+    /// If the result is a `Vec`, each row is decoded while the server sends the next rows.
     ///
     /// If the future is dropped before it completes, the statement may still run.
     ///

@@ -39,7 +39,6 @@ impl Sql {
         Self::new(name, &filled)
     }
 
-    /// Marks the statement as read-only.
     pub fn reading(self) -> Self {
         Self { only_reads: true, ..self }
     }

@@ -1,5 +1,4 @@
-//! Connection strings, parsed into hosts, settings and TLS. `sslmode` has the same meaning as in
-//! libpq.
+//! Connection strings, parsed into hosts, settings and TLS. `sslmode` means the same as in libpq.
 
 mod setting;
 mod url;
@@ -49,8 +48,8 @@ pub(crate) struct Target {
     pub keeps_statements: bool,
     pub limits: AnswerLimits,
     pub schema: Schema,
-    /// True if other servers can accept writes. A connection of the class `Store` is then tried
-    /// only once.
+    /// True if other servers can accept writes. Connections of the class `Store` are then tried
+    /// once.
     pub is_of_several: bool,
     /// True if the connection string, its service or the environment sets the connect timeout.
     has_timeout: bool,
@@ -71,14 +70,12 @@ impl Default for AnswerLimits {
     }
 }
 
-/// The default timeout for connecting to a host, including the login. `connect_timeout` overrides
-/// it.
+/// The default timeout for connecting to a host, with the login. `connect_timeout` overrides it.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The default timeout for connecting to a host, if other servers can be used instead.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// The default maximum size of a reply in bytes. `max_answer` overrides it.
 const ANSWER_BYTES: usize = 2 << 30;
-/// The minimum value of `max_answer`.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
@@ -148,7 +145,6 @@ impl Target {
         })
     }
 
-    /// Returns the names and values of the settings in a connection string.
     pub fn settings(text: &str) -> Result<Vec<(String, String)>> {
         Ok(ConnectionString::parse(text)?.into_pairs())
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A `timestamptz` in PostgreSQL's format: microseconds since 2000. The minimum value is
-/// `-infinity`.
+/// A `timestamptz`: microseconds since 2000. The minimum value means `-infinity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub i64);
 

@@ -99,7 +99,6 @@ impl Db {
 struct AcceptedModes(Mutex<BTreeSet<String>>);
 
 impl AcceptedModes {
-    /// The maximum number of texts that are remembered.
     const MOST: usize = 64;
 
     fn all(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -168,8 +167,7 @@ impl Transaction {
         params.with(|params| self.push(prepared, params, false))?.await
     }
 
-    /// Runs a statement many times, like [`Db::run_many`](crate::Db::run_many), within this
-    /// transaction.
+    /// Runs a statement many times like [`Db::run_many`](crate::Db::run_many), in this transaction.
     ///
     /// # Errors
     /// The errors of [`Transaction::run`].
@@ -212,8 +210,7 @@ impl Transaction {
         self.commit_shared().await
     }
 
-    /// Commits a transaction that has several owners. All later calls on the transaction return an
-    /// error.
+    /// Commits a transaction that has several owners. All later calls return an error.
     pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
         let _ = self.committed.set(true); // only `drop` could have set it before
@@ -263,8 +260,7 @@ impl Transaction {
         self.rollback_shared().await
     }
 
-    /// Rolls back a transaction that has several owners. All later calls on the transaction return
-    /// an error.
+    /// Rolls back a transaction that has several owners. All later calls return an error.
     pub(crate) async fn rollback_shared(&self) -> Result<()> {
         if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
@@ -284,8 +280,8 @@ impl Transaction {
         }
     }
 
-    /// Marks the transaction as failed. It then sends no more statements, and its commit returns
-    /// this error.
+    /// Marks the transaction as failed. It sends no more statements, and its commit returns this
+    /// error.
     pub(crate) fn fail(&self, error: Error) {
         self.pipeline.fail(error);
     }

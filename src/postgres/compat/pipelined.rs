@@ -50,7 +50,6 @@ struct Gathered(Mutex<OpenGroup>);
 struct OpenGroup {
     group: Group,
     reply: Arc<Sent>,
-    /// The replies to the groups that were sent.
     sent: Vec<Arc<Sent>>,
 }
 

@@ -90,7 +90,7 @@ impl Client {
         query::stream(&self.inner, statement.form(), params).await
     }
 
-    /// Prepares and runs a statement in one round trip. The caller specifies the types of all
+    /// Prepares and runs a statement in one round trip. `params` contains the types of all
     /// parameters.
     ///
     /// # Errors

@@ -38,8 +38,7 @@ pub(super) fn push<P: BorrowToSql>(group: &mut Group, statement: &Statement, par
     Ok(())
 }
 
-/// Runs a statement. If the statement was given as text and its table has changed, prepares it
-/// again.
+/// Runs a statement. If it was given as text and its table has changed, prepares it again.
 async fn run(client: &Arc<ClientSession>, form: Form<'_>, params: Params<'_>) -> Result<(Statement, Reply), Error> {
     let statement = client.statement(form).await?;
     let group_of = |statement: &Statement| group(statement, params);

@@ -119,8 +119,7 @@ impl Config {
         self.add("host", &host.as_ref().to_string_lossy())
     }
 
-    /// Adds an address. The address is used for the host at the same position, instead of looking
-    /// it up.
+    /// Adds an address, which is used instead of looking up the host at the same position.
     pub fn hostaddr(&mut self, hostaddr: IpAddr) -> &mut Self {
         self.add("hostaddr", &hostaddr.to_string())
     }

@@ -89,8 +89,7 @@ impl Client {
     }
 }
 
-/// Reads the values of a row. The row consists of a count, and of a length and a text for each
-/// value.
+/// Reads the values of a row: the number of values, and a length and a text for each value.
 fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut value = || {

@@ -45,8 +45,8 @@ impl Column {
         self.number
     }
 
-    /// Returns the modifier of the type, for example for the length of a `varchar`. -1 means no
-    /// modifier.
+    /// Returns the modifier of the type, for example the length of a `varchar`, or -1 if there is
+    /// none.
     #[must_use]
     pub fn type_modifier(&self) -> i32 {
         self.modifier

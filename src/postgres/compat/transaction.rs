@@ -84,8 +84,7 @@ impl<'a> Transaction<'a> {
     async fn set_savepoint(&mut self, name: Option<String>) -> Result<Transaction<'_>, Error> {
         let depth = self.savepoint.as_ref().map_or(0, |(_, depth)| *depth) + 1;
         let name = name.unwrap_or_else(|| format!("sp_{depth}"));
-        // If this future is dropped before it completes, the savepoint may exist, so it is rolled
-        // back.
+        // If this future is dropped, the savepoint may exist, so it is rolled back.
         let mut savepoint = Transaction { client: self.client, savepoint: Some((name.clone(), depth)), is_done: false };
         if let Err(error) = self.client.batch_execute(&format!("SAVEPOINT {name}")).await {
             savepoint.is_done = true; // there is nothing to roll back to

@@ -23,10 +23,8 @@ const RUNNING: &str = include_str!("../../../sql/statements/transactions.sql");
 /// The channels on which a transaction may still commit without a notification.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// The number of checks since the last announcement.
     checks: u32,
-    /// Channels that were announced together, and the transactions that may have missed the
-    /// announcement.
+    /// Channels announced together, and the transactions that may have missed the announcement.
     waiting: Vec<(Vec<String>, Vec<String>)>,
 }
 
@@ -57,7 +55,6 @@ impl Announced {
         self.waiting.retain(|(_, unaware)| !unaware.is_empty());
     }
 
-    /// Returns the pause before the next check for ended transactions.
     pub fn pause(&self) -> Duration {
         PAUSE.0.saturating_mul(1 << self.checks.min(8)).min(PAUSE.1)
     }

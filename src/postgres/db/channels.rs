@@ -14,8 +14,7 @@ use crate::postgres::target::Target;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// A counter that increases with each notification, and also if a notification may have been
-    /// missed.
+    /// A counter that increases with each notification, and when one may have been missed.
     pub rings: u64,
     /// The number of notifications from other processes, which arrive through the server.
     pub from_others: u64,
@@ -35,10 +34,8 @@ pub(super) struct Channel {
 pub(super) struct ListenedChannels {
     pub all: Mutex<HashMap<String, Channel>>,
     pub subscribed: AtomicUsize,
-    /// Signals that the list of channels has changed.
     pub changed: watch::Sender<()>,
-    /// Signals that the server may have disappeared silently. An idle connection does not detect
-    /// this.
+    /// Signals that the server may have disappeared, which an idle connection does not detect.
     pub doubts: Arc<Notify>,
     /// True if a listening task is running or about to start.
     pub listening: AtomicBool,

@@ -9,7 +9,6 @@ use crate::{
 
 pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
 
-/// Tries each host once, without retries.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
     let connecting = async {
         let mut outcome = Err(Error::invalid("there is no host to connect to"));

@@ -38,7 +38,6 @@ const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 struct Listening(Weak<ListenedChannels>);
 
 impl Listening {
-    /// Starts the listening task if it is not running.
     fn start(channels: &Arc<ListenedChannels>) {
         if !channels.listening.swap(true, Ordering::AcqRel) {
             tokio::spawn(listen(Self(Arc::downgrade(channels)), channels.target.clone(), channels.mark.clone()));
@@ -288,7 +287,6 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     Some(unaware)
 }
 
-/// Returns the result of a statement if it succeeds within the timeout.
 async fn in_time<T, E>(statement: impl Future<Output = Result<T, E>>) -> Option<T> {
     timeout(PROOF, statement).await.ok()?.ok()
 }

@@ -13,8 +13,7 @@ use tracing::debug;
 
 /// The number of consecutive lonely statements after which advice is logged.
 const MANY: u32 = 32;
-/// The maximum time in which these statements must be sent. Slower statements do not look like a
-/// loop.
+/// The maximum time in which these statements must be sent. Slower statements are not a loop.
 const LOOP: Duration = Duration::from_secs(2);
 /// The minimum time between two pieces of advice from the same [`Db`](crate::Db).
 const QUIET: Duration = Duration::from_secs(60);
@@ -39,7 +38,6 @@ impl LonelyAdvice {
 #[derive(Debug, Default)]
 pub(crate) struct LonelyTrips {
     row: AtomicU32,
-    /// The time of the first statement in the series.
     began: Mutex<Option<Instant>>,
 }
 

@@ -40,7 +40,6 @@ use crate::{
     },
 };
 
-/// The number of connections of each class.
 const SLOTS: usize = 2;
 
 /// A handle to a database in which Trunkline is installed.
@@ -63,7 +62,6 @@ struct Inner {
     run: [Slot; SLOTS],
     lonely: LonelyTrips,
     advice: LonelyAdvice,
-    /// Idle connections, with the time when each was returned.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
@@ -83,7 +81,6 @@ struct Slot {
 struct SlotState {
     session: Option<Arc<Session>>,
     used: Option<Instant>,
-    /// The last error, and when it occurred.
     refused: Option<(Instant, Error)>,
 }
 
@@ -94,7 +91,7 @@ pub(crate) enum Class {
     /// Connections for short writes, such as enqueues. If another server could accept the writes,
     /// the library does not retry a failed connection.
     Store,
-    /// Connections for the library's other statements. The first of them is opened first and stays
+    /// Connections for the library's other statements. The first one is opened first and stays
     /// open.
     Main,
     /// Connections for the user's own statements.
@@ -230,7 +227,6 @@ impl Db {
         value.clone().downcast().unwrap_or_default()
     }
 
-    /// Returns `max_answer`, the maximum size of a reply in bytes.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.0.target.limits.answer_bytes
     }
@@ -244,8 +240,8 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns the connection of a class with the lower load. If the connection was lost, opens
-    /// another.
+    /// Returns the connection of a class with the lower load. Replaces the connection if it was
+    /// lost.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -281,7 +277,6 @@ impl Db {
         opened
     }
 
-    /// Returns a connection for a single statement of the user.
     pub(crate) async fn session_for_one(&self) -> Result<Arc<Session>> {
         let is_alone = self.0.run.iter().all(|slot| slot.load.load(Ordering::Relaxed) == 0);
         self.0.lonely.count(is_alone, &self.0.advice);
@@ -301,7 +296,6 @@ impl Db {
         opened.map(Arc::new)
     }
 
-    /// Runs one statement in its own transaction.
     pub(crate) async fn query(&self, class: Class, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.session(class).await?.query(sql, params).await
     }
@@ -329,7 +323,7 @@ impl Db {
         }
     }
 
-    /// Returns true if a copy needs its own connection. After a copy, PgBouncer before 1.22.1
+    /// Returns true if a copy needs its own connection. After a copy, pgbouncer before 1.22.1
     /// miscounts the replies that are still due, and would send them to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
@@ -352,7 +346,6 @@ impl Db {
         }
     }
 
-    /// Subscribes to a channel. The subscription ends when the returned value is dropped.
     pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
         self.0.listener.subscribe(channel, None)
     }

@@ -42,7 +42,6 @@ const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/keep_memory.sql")
 );
 
-/// A connection that many callers can share.
 pub(crate) struct Session {
     connection: Connection,
     /// The number of statements that are being sent or whose replies are due. Callers choose the
@@ -75,7 +74,6 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
 }
 
 impl Session {
-    /// Connects, with retries.
     pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
         patiently(target, || Self::open_now(target, usage, load.clone())).await
     }
@@ -90,13 +88,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Prepares a statement, so that it is ready when it is first used.
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
         self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
-    /// Runs one statement. Outside a transaction, the statement is committed before this method
-    /// returns.
+    /// Runs one statement. Outside a transaction, it is committed before this method returns.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query_rows(sql, params, None).await
     }
@@ -230,8 +226,8 @@ impl Session {
         outdated: &mut Option<WireError>,
     ) -> Option<Result<Reply, WireError>> {
         match outcome {
-            // A queue was dropped and created again, or a pooler switched to another connection to
-            // the server.
+            // A queue was dropped and created again, or a pooler switched to another server
+            // connection.
             Err(failure) if outdated.is_none() && failure.is_outdated() => {
                 *outdated = Some(failure);
                 texts.for_each(|text| self.connection.forget(text));

@@ -50,7 +50,6 @@ impl ConnectionString {
         Ok(taken)
     }
 
-    /// Removes a setting and parses it.
     pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<Option<T>> {
         let taken = self.take(name)?;
         taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()

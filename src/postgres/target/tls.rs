@@ -78,7 +78,6 @@ pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) 
     }
 }
 
-/// Reads the client's certificates and the private key.
 fn identity(
     certificate: &TlsFile,
     key: Option<&TlsFile>,

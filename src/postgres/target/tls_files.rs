@@ -10,7 +10,6 @@ use crate::error::{Error, Kind, Result};
 /// The value of `sslrootcert` that selects the system's authorities.
 const OF_SYSTEM: &str = "system";
 
-/// A file for TLS, and the name of its setting.
 #[derive(Debug)]
 pub(super) struct TlsFile {
     setting: &'static str,
@@ -103,7 +102,6 @@ fn is_name_of_list(name: &str) -> bool {
     name.split_once(".r").is_some_and(|(hash, number)| is_hex(hash) && number.parse::<u32>().is_ok())
 }
 
-/// Advice on how to decrypt a private key.
 const DECRYPT: &str =
     "write the key without a password, `openssl pkey -in KEY -out FILE`, then `chmod 600 FILE` and sslkey=FILE";
 
@@ -115,8 +113,7 @@ fn said(error: pem::Error) -> String {
     }
 }
 
-/// Parses `sslcertmode`. Returns true if the client sends its certificate when the server requests
-/// it.
+/// Parses `sslcertmode`. Returns true if the client sends its certificate on request.
 fn sends_certificate(mode: &str) -> Result<bool> {
     match mode {
         "disable" => Ok(false),
@@ -135,7 +132,6 @@ pub(super) struct TlsFiles {
     /// True if the system's authorities are trusted, as with `sslrootcert=system`.
     pub is_root_of_system: bool,
     pub revoked: Option<TlsFile>,
-    /// A directory of revocation lists.
     revoked_folder: Option<TlsFile>,
     /// The client's certificate, followed by the certificates of intermediate authorities.
     pub certificate: Option<TlsFile>,

@@ -182,8 +182,7 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     Some(text)
 }
 
-/// Returns an explanation of the alert that a server sends when it rejects the client's
-/// certificate.
+/// Returns an explanation of the alert with which a server rejects the client's certificate.
 fn refused_by_server(alert: AlertDescription) -> Option<String> {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,

@@ -33,8 +33,8 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     Ok(settings)
 }
 
-/// Returns the hosts and their ports as two comma-separated lists. If no port is given, the second
-/// list is empty.
+/// Returns the hosts and their ports as comma-separated lists. The ports are empty if none is
+/// given.
 fn places(text: &str) -> Result<(String, String)> {
     let invalid = || Error::invalid("the connection string is not valid: invalid value for option `host`");
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());

@@ -115,7 +115,6 @@ impl Pipeline {
         Ok((sent, place))
     }
 
-    /// Returns true if no statement is queued or running.
     pub fn is_quiet(&self) -> bool {
         let state = self.state();
         state.open.is_empty() && state.sent.iter().all(|sent| sent.seen().is_some())
@@ -197,8 +196,7 @@ impl Pipeline {
         Ok(Some((sent, place)))
     }
 
-    /// Abandons the transaction without waiting for a reply. Returns true if no statement is
-    /// running.
+    /// Abandons the transaction without waiting. Returns true if no statement is running.
     pub fn abandon(&self) -> bool {
         {
             let mut state = self.state();
@@ -212,7 +210,6 @@ impl Pipeline {
         quiet
     }
 
-    /// Returns an unused name for a portal.
     pub fn portal(&self) -> String {
         let mut state = self.state();
         state.portals += 1;
@@ -244,8 +241,7 @@ impl Pipeline {
         error
     }
 
-    /// Sends a rollback without waiting for the reply. Later groups on this connection run after
-    /// the rollback.
+    /// Sends a rollback without waiting for its reply. Later groups run after the rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));

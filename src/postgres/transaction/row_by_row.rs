@@ -11,8 +11,7 @@ use crate::{
 };
 
 impl Transaction {
-    /// Reads the rows of a statement that was sent alone, and adds them to `none`, which has no
-    /// rows.
+    /// Reads the rows of a statement that was sent alone, and adds them to the empty result `none`.
     pub(super) async fn row_by_row<R: Rows>(&self, sent: &Sent, prepared: &Prepared, none: R) -> Result<R> {
         let (mut rows, mut place) = (Ok(none), None);
         loop {

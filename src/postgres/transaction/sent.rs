@@ -21,7 +21,6 @@ pub(crate) type GroupReply = Arc<Result<Reply, WireError>>;
 #[derive(Default)]
 pub(crate) struct Sent {
     stage: Mutex<Stage>,
-    /// The number of statements in the transaction before this group.
     before: usize,
     /// True if the first statement of the group is `begin`.
     begins: bool,
@@ -51,7 +50,6 @@ impl Sent {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the incoming reply. This method is called once per group.
     pub fn set(&self, reply: Incoming) {
         *self.stage() = Stage::Sent(reply);
     }
@@ -83,7 +81,6 @@ impl Sent {
         Poll::Ready((chunks, end.map(|reply| stage.answered(reply, Vec::new()))))
     }
 
-    /// Discards the rows of a streamed reply, including rows that have not arrived yet.
     pub fn skip_rows(&self) {
         if let Stage::Sent(incoming) = &*self.stage() {
             incoming.skip_rows();
@@ -95,7 +92,6 @@ impl Sent {
         std::future::poll_fn(|context| self.poll(&mut place, context)).await
     }
 
-    /// Returns the reply, if it has arrived.
     pub fn seen(&self) -> Option<GroupReply> {
         let mut stage = self.stage();
         let (reply, unread) = match &mut *stage {

@@ -63,7 +63,6 @@ pub struct RowStream<T> {
     shape: PhantomData<fn() -> T>,
 }
 
-/// A request for more rows.
 #[derive(Debug)]
 struct Request {
     sent: Arc<Sent>,

@@ -44,13 +44,11 @@ pub(super) struct Reading {
     script: bool,
     /// The position at which the part of the next statement starts.
     start: (usize, usize),
-    /// The number of rows in that part so far.
     rows: usize,
     /// The number of parts that have been forgotten.
     before: usize,
     /// The first error in the group. After an error, the server skips all messages up to the Sync.
     failed: Option<Arc<ServerError>>,
-    /// The limit that the reply exceeds, if any.
     over: Option<Over>,
 }
 
@@ -93,7 +91,6 @@ impl Reading {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
 
-    /// Forgets the statements that have ended.
     pub fn forget(&mut self) {
         self.before += self.reply.parts.len();
         self.reply.parts.clear();

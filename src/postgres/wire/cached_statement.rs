@@ -25,8 +25,7 @@ pub(crate) struct CachedStatement {
     pub soils: bool,
     /// The server's reply to the preparation of the statement.
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
-    /// The statement's parameters and columns. Set after types that are not built in have been
-    /// looked up.
+    /// The types of the statement. Set after types that are not built in have been looked up.
     pub typed: OnceLock<Arc<Columns>>,
 }
 
@@ -34,7 +33,6 @@ pub(crate) struct CachedStatement {
 pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
-    /// Properties of each column that are not needed for decoding.
     pub facts: Vec<ColumnFacts>,
 }
 
@@ -79,7 +77,6 @@ impl CachedStatement {
         self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
     }
 
-    /// Waits for the server's reply to the preparation.
     pub async fn described(&self) -> Result<Arc<Signature>, WireError> {
         let mut answer = self.answer.subscribe();
         let answer = answer.wait_for(Option::is_some).await.map_err(|_| WireError::Lost(None))?;

@@ -29,7 +29,6 @@ const LABELS: &str = include_str!("../../../sql/statements/type_labels.sql");
 
 type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 
-/// The nesting depth so far, and the number of lookups so far.
 #[derive(Clone, Copy)]
 pub(super) struct Depth<'a> {
     depth: usize,
@@ -105,11 +104,10 @@ impl Connection {
         Ok(columns)
     }
 
-    /// Looks up a type that is not built in.
     fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
-            // The element type of an array and the field types of a composite type are looked up
+            // The element type of an array and the field types of a composite are looked up
             // recursively.
             let found =
                 self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
@@ -148,8 +146,7 @@ impl Connection {
         }
     }
 
-    /// Runs a catalog statement whose column types are known. Looking these types up would never
-    /// end.
+    /// Runs a catalog statement with known column types. Looking these types up would never end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns::new(vec![Type::OID], columns));

@@ -117,8 +117,8 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
             Peer::Network(address) => {
                 let socket = open(*address, &target.config).await.map_err(lost)?;
-                // This is the name of the first host, even if the first connection chose a
-                // different host.
+                // The name is that of the first host, even if the first connection chose another
+                // host.
                 let name = target.config.get_hosts().iter().find_map(|host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]
@@ -131,7 +131,6 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
     target.in_time(1, work).await
 }
 
-/// Logs in over a stream that the caller has opened.
 pub(crate) async fn accept(stream: Stream, target: &Target) -> Result<Connected> {
     target.in_time(1, login(stream, &target.config)).await
 }

@@ -16,8 +16,7 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// The number of unwritten bytes above which callers wait. This limits the memory for queued
-/// statements.
+/// The number of unwritten bytes above which callers wait, to limit the memory for statements.
 const QUEUED: usize = 8 << 20;
 /// The maximum number of statements that a connection keeps prepared.
 const KEPT: usize = 1000;
@@ -69,8 +68,7 @@ impl Connection {
         Self { shared, unnamed: None }
     }
 
-    /// Returns false if each use of a statement parses it again, as a pooler in transaction mode
-    /// requires.
+    /// Returns false if the server parses statements at each use, for a pooler in transaction mode.
     pub fn keeps_statements(&self) -> bool {
         self.unnamed.is_none()
     }

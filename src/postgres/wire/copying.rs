@@ -15,8 +15,7 @@ use super::{
 use crate::error::server::ServerError;
 
 impl Connection {
-    /// Sends a copy statement without a Sync, after any other copy has ended. The reply is
-    /// streamed.
+    /// Sends a copy statement without a Sync, after any earlier copy. The reply is streamed.
     pub async fn begin_copy(&self, mut group: Group) -> Result<Incoming, WireError> {
         loop {
             let room = self.shared.room.notified();
@@ -50,7 +49,6 @@ impl Connection {
         Ok(Some(inbox))
     }
 
-    /// Sends data for the open copy.
     pub fn copy_data(&self, data: impl Buf) -> Result<(), WireError> {
         let data = frontend::CopyData::new(data).map_err(WireError::encode)?;
         let mut queued = self.shared.lock();

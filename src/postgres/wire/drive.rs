@@ -70,8 +70,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Reads and writes do not wait for each other. Each of these futures may be dropped before
-        // it completes.
+        // Reads and writes do not wait for each other. These futures may be dropped before they
+        // complete.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read), if !is_held => {
                 if count? == 0 {
@@ -139,8 +139,7 @@ struct Reader {
     read: BytesMut,
     /// The number of bytes at the start that are complete messages for the first waiting group.
     whole: usize,
-    /// True if rows of a stream have arrived since the driver last checked whether the stream is
-    /// full.
+    /// True if stream rows have arrived since the driver last checked whether the stream is full.
     may_be_full: bool,
 }
 
@@ -169,16 +168,16 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // The next group would become part of the open transaction, and would be
-                        // lost with it.
+                        // The next group would join the open transaction, and would be lost with
+                        // it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages may arrive between the messages of a reply. They are
-                    // not part of the reply.
+                    // Asynchronous messages may arrive within a reply. They are not part of the
+                    // reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if let Some(asides) = &mut shared.lock().asides {
@@ -203,8 +202,7 @@ impl Reader {
         self.keep(shared, ended)
     }
 
-    /// Passes the complete messages that have been read to the first waiting group, without copying
-    /// them.
+    /// Passes the complete messages to the first waiting group, without copying them.
     fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());

@@ -16,8 +16,7 @@ use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
     pub(super) places: Places,
-    /// True if the group is a single text of several statements in the simple protocol. It has no
-    /// Sync.
+    /// True if the group is one text of several statements in the simple protocol, without a Sync.
     pub(super) script: bool,
     /// True if a statement is a copy and the group includes its data.
     pub(super) copies: bool,
@@ -60,7 +59,6 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
-    /// The prepared statement on this connection, or `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
 }
 
@@ -95,8 +93,7 @@ pub(crate) struct Prepared {
     pub columns: Arc<Columns>,
 }
 
-/// A portal, and the maximum number of rows that the server sends. Further rows remain in the
-/// portal.
+/// A portal, and the maximum number of rows to send. Further rows remain in the portal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
@@ -162,8 +159,7 @@ impl Group {
         Ok(())
     }
 
-    /// Adds a statement that the server parses with these types, describes and runs, but does not
-    /// keep.
+    /// Adds a statement that the server parses with these types, describes and runs, but forgets.
     pub fn push_described<P: BorrowToSql>(
         &mut self,
         text: &Arc<str>,
@@ -209,7 +205,6 @@ impl Group {
         frontend::close(b'S', name, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Requests the next rows of a portal.
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
         frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
         self.places.push(text, None);
@@ -262,7 +257,6 @@ impl Group {
     /// Adds `copy … from stdin` and its data, without waiting for the server in between. The group
     /// has only one Sync, after the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
-        /// The maximum number of data bytes in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
         for part in data.chunks(PART) {
@@ -313,8 +307,7 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format code applies to all parameters. A statement without parameters must have no
-        // format code.
+        // One format code applies to all parameters. Without parameters, no format code is allowed.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
         match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {

@@ -43,7 +43,6 @@ pub(crate) type WaitingPlace = Option<usize>;
 pub(super) struct Delivery(Arc<Inbox>);
 
 impl Inbox {
-    /// Creates an inbox and the driver's end of it.
     pub fn new() -> (Arc<Self>, Delivery) {
         let inbox = Arc::new(Self::default());
         (inbox.clone(), Delivery(inbox))
@@ -58,7 +57,6 @@ impl Inbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a part of the reply, and wakes the callers.
     fn put(&self, came: Came) {
         let mut inside = self.lock();
         inside.put(came);
@@ -89,7 +87,6 @@ impl Inbox {
         inside.came.chunks = vec![kept];
     }
 
-    /// Ends the reply, unless it has already ended.
     fn end(&self, ended: Result<Came, WireError>) {
         let waiting = {
             let mut inside = self.lock();
@@ -103,7 +100,7 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the outcome of the reply if it has ended, with all messages that have not been taken.
+    /// Returns the outcome of the reply, if it has ended, and the messages that were not taken yet.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;
@@ -118,8 +115,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for new messages or for the end. Returns the messages, and true if they are the last
-    /// ones.
+    /// Waits for new messages or for the end. Returns the messages, and true if they are the last.
     pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {

@@ -73,7 +73,6 @@ impl Incoming {
         Poll::Ready(Arrived { chunks, end })
     }
 
-    /// Discards the rows of a streamed reply, including rows that have not arrived yet.
     pub fn skip_rows(&self) {
         self.inbox.skip_rows();
     }

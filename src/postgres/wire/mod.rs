@@ -53,8 +53,7 @@ pub(crate) enum Use {
     /// Several callers share the connection, so no caller may leave session state behind.
     #[default]
     Common,
-    /// One caller at a time uses the connection. It may leave a transaction open between two
-    /// groups.
+    /// One caller at a time uses the connection, and may leave a transaction open between groups.
     Alone,
 }
 

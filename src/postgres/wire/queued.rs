@@ -42,7 +42,6 @@ pub(super) struct Queued {
     /// The groups that await their replies, oldest first. Replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
-    /// The number of statement names that have been used so far.
     pub names: u64,
     pub ended: Option<Why>,
     /// True if the last caller is gone. The driver then ends the session after the last reply.
@@ -57,7 +56,6 @@ pub(super) struct Queued {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Why(pub Option<Arc<ServerError>>);
 
-/// A group whose reply is incomplete.
 pub(super) struct AwaitedGroup {
     came: Came,
     /// The number of bytes received so far. Once the limit is exceeded, the count starts again at
@@ -153,7 +151,6 @@ impl AwaitedGroup {
         matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed && !delivery.is_awaited())
     }
 
-    /// Returns the rest of the reply, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }

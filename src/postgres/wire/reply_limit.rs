@@ -16,7 +16,6 @@ pub(crate) struct Bound {
     pub whole: bool,
 }
 
-/// The limit that a reply exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Bytes(usize),

@@ -10,7 +10,6 @@ use postgres_types::{FromSql, Type, WrongType};
 
 use crate::error::{Error, Kind, Result};
 
-/// The types of a statement's parameters and columns.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "the columns of an answer have no other name")]
 pub(crate) struct Columns {
@@ -53,7 +52,6 @@ impl RowBytes {
     }
 }
 
-/// A row that has not been decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(super) columns: Arc<Columns>,

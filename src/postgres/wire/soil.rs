@@ -78,8 +78,7 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
     }
 }
 
-/// Splits the text after its first word. The word is empty if the text begins with another
-/// character.
+/// Splits the text after its first word. The word is empty if the text does not start with one.
 fn word(text: &str) -> (&str, &str) {
     let text = after_space(text);
     text.split_at(text.find(|sign| !is_of_word(sign)).unwrap_or(text.len()))

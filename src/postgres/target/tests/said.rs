@@ -14,7 +14,6 @@ use tokio_postgres::{
 
 use crate::postgres::target::Target;
 
-/// A temporary home directory.
 struct Home(PathBuf);
 
 impl Home {

@@ -8,8 +8,7 @@ use crate::postgres::wire::{Columns, frames};
 /// The size in bytes of the rows that are requested ahead. It must be larger than the amount of
 /// data in transit on a network with high latency.
 const AHEAD: usize = 4 << 20;
-/// The assumed size in bytes of a row whose columns have no fixed size, before the first row
-/// arrives.
+/// The assumed size of a row without a fixed size, in bytes, before the first row arrives.
 const UNKNOWN: usize = 2 << 10;
 /// The maximum number of rows that are requested ahead.
 const MOST: usize = 64 << 10;
@@ -49,7 +48,6 @@ impl Window {
         Some(more)
     }
 
-    /// Counts rows that have arrived.
     pub fn received(&mut self, columns: &Columns, chunks: &[Bytes]) {
         let rows = chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D').count();
         self.requested = self.requested.saturating_sub(rows);
@@ -64,8 +62,7 @@ impl Window {
 
 /// Returns the size in bytes of a row message, if all columns have a fixed size.
 fn size(columns: &Columns) -> Option<usize> {
-    /// The size of a row without columns: the type and the length of the message, and the column
-    /// count.
+    /// The size of a row without columns: the message's type and length, and the column count.
     const ROW: usize = 7;
     columns.columns.iter().map(|(_, ty)| value(ty).map(|bytes| bytes + 4)).sum::<Option<usize>>().map(|sum| ROW + sum)
 }

@@ -13,7 +13,6 @@ use crate::{
 
 /// The maximum length in bytes of a message during the login. No server needs longer messages.
 const LONGEST: usize = 64 << 10;
-/// The maximum number of notices that are kept.
 const NOTICES: usize = 16;
 
 /// The exchange of messages with the server until the login is complete.
@@ -21,9 +20,7 @@ pub(super) struct Exchange {
     pub stream: Stream,
     /// The bytes that have been received but not returned.
     pub read: BytesMut,
-    /// The bytes that the next [`Exchange::send`] sends.
     pub write: BytesMut,
-    /// The first notices from the server.
     pub notices: Vec<Bytes>,
 }
 

@@ -30,7 +30,6 @@ pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
-/// Encodes a row with these values.
 pub(super) fn row(values: &[&[u8]]) -> Vec<u8> {
     let mut body = (values.len() as u16).to_be_bytes().to_vec();
     for value in values {
@@ -165,8 +164,7 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(AnswerLimits::default(), Use::Common);
-        // The statement has a parameter of this type. Each lookup of the type refers to the type
-        // itself.
+        // The statement has a parameter of this type. The type consists of itself.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();

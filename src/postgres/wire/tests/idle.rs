@@ -33,7 +33,6 @@ fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStrea
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
 
-/// Reads the bytes of `count` groups.
 async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {

@@ -207,7 +207,6 @@ fn a_reply_in_any_parts_is_the_same() {
     }
 }
 
-/// Counts how often a task has been woken.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 

@@ -20,7 +20,6 @@ use crate::postgres::{
     wire::{Arrived, Connection, Group, Incoming, Reply, ReplyMode},
 };
 
-/// The number of bytes that the server tries to send.
 const ALL: usize = 32 << 20;
 /// The maximum number of bytes that are received but not read: the limit plus the buffers of the
 /// connection and of the pipe.

@@ -29,7 +29,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns the path of the server's certificate, which is valid for the name `localhost`.
     pub fn root(&self) -> PathBuf {
         self.cluster.data_dir().join("server.crt")
     }
