@@ -209,7 +209,7 @@ impl fmt::Debug for BinaryCopyOutRow {
 mod tests {
     use super::*;
 
-    /// Two rows after a header extension. Only old servers sent such an extension.
+    /// Two rows after a header with an extension, which the format allows.
     const COPY: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\x03ext\
         \0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\
         \0\x02\xff\xff\xff\xff\0\0\0\x02hi\xff\xff";
