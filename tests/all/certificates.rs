@@ -9,7 +9,13 @@ use std::{
     process::Command,
 };
 
-use trunkline::{Db, postgres::Statement};
+use trunkline::{
+    Db,
+    postgres::{
+        Statement,
+        compat::{self, tls::AsConfigured},
+    },
+};
 use trunkline_embedded::Cluster;
 
 use self::{authority::Authority, server::Server};
@@ -79,6 +85,24 @@ async fn assert_psql(connects: bool, server: &Server, words: &str, home: &Path) 
     if server.version() >= 15 {
         assert_eq!(psql(server.cluster(), words, home).await, connects, "{words}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs psql, and a PostgreSQL with OpenSSL: see .ci/versions"]
+async fn request_to_cancel_accepts_the_certificate_of_the_chosen_host() {
+    let ours = Authority::new("ours");
+    let server = Server::start(&ours).await;
+    let folder = Folder::new("hosts");
+    let root = folder.write("root", &ours.pem(), 0o644);
+    // Nothing listens at the first host, and the certificate has the name of the second.
+    let place = server.place().replace("host=localhost hostaddr=", "host=elsewhere,localhost hostaddr=127.0.0.1,");
+    let place = place.replace("port=", "port=1,");
+    let words = format!("{place} dbname=template1 sslmode=verify-full sslrootcert={root}");
+    let (client, connection) = compat::connect(&words, AsConfigured).await.expect("connected");
+    let connection = tokio::spawn(connection);
+    client.cancel_token().cancel_query(AsConfigured).await.expect("sent");
+    drop(client);
+    connection.await.expect("no panic").expect("without an error");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -116,15 +116,23 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             #[cfg(unix)]
             Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
             Peer::Network(address) => {
-                let socket = open(*address, &target.config).await.map_err(lost)?;
-                // The name is that of the first host, even if the first connection chose another
-                // host.
-                let name = target.config.get_hosts().iter().find_map(|host| match host {
+                // The first connection chose one of the hosts, which is not stored. The
+                // certificate must have the name of any of them.
+                let name = |host: &Host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]
                     Host::Unix(_) => None,
-                });
-                encrypted(socket, &name.unwrap_or_else(|| address.ip().to_string()), target).await
+                };
+                let mut names: Vec<String> = target.config.get_hosts().iter().filter_map(name).collect();
+                names.dedup();
+                let last = names.pop().unwrap_or_else(|| address.ip().to_string());
+                for name in names {
+                    let socket = open(*address, &target.config).await.map_err(lost)?;
+                    if let Ok(stream) = encrypted(socket, &name, target).await {
+                        return Ok(stream);
+                    }
+                }
+                encrypted(open(*address, &target.config).await.map_err(lost)?, &last, target).await
             }
         }
     };
