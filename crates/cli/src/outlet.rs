@@ -27,8 +27,10 @@ use crate::error::{Error, Result};
 const PIECE: usize = 4096;
 /// The usual capacity of a pipe.
 pub const PIPE: u64 = 64 << 10;
-/// The maximum wait for the reader after a signal.
+/// The maximum wait after a signal for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The maximum wait after a signal for a reader that reads slowly.
+const LONGEST: Duration = Duration::from_secs(10);
 /// The minimum time between two acknowledgements of what a slow reader has read.
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -87,7 +89,9 @@ impl Outlet {
                 "standard output is closed, or is /dev/null opened for reading and writing: no message was dequeued";
             return Err(Error::new(why).hint("to discard messages, open it for writing alone, as >/dev/null does"));
         }
-        let is_pipe = out.metadata().is_ok_and(|found| found.file_type().is_fifo());
+        // If the system does not report how much a pipe contains, written bytes count as read.
+        let is_pipe =
+            out.metadata().is_ok_and(|found| found.file_type().is_fifo()) && rustix::io::ioctl_fionread(&*out).is_ok();
         let (chunks, to_write) = mpsc::channel();
         let (at, progress) = watch::channel(Progress::default());
         let stop = Arc::new(AtomicBool::new(false));
@@ -124,13 +128,17 @@ impl Outlet {
         if !self.is_pipe {
             return written;
         }
-        // If the system does not report how much the pipe contains, the pipe may be full.
         written.saturating_sub(rustix::io::ioctl_fionread(&*self.out).unwrap_or(PIPE))
+    }
+
+    /// Returns the number of bytes that the reader has not read yet.
+    pub fn unread(&self) -> u64 {
+        self.progress.borrow().written.saturating_sub(self.taken())
     }
 
     /// Returns the number of bytes that can be written without blocking.
     pub fn room(&self) -> u64 {
-        if self.is_pipe { PIPE.saturating_sub(self.progress.borrow().written - self.taken()) } else { u64::MAX }
+        if self.is_pipe { PIPE.saturating_sub(self.unread()) } else { u64::MAX }
     }
 
     /// Returns true if the reader has gone away.
@@ -142,14 +150,16 @@ impl Outlet {
 
     /// Stops writing, and gives the reader a moment to read what was written. Returns the number of
     /// bytes that count as delivered: the bytes that the reader has read. If the reader still
-    /// exists and needs longer, all written bytes count, because it can read them later.
-    pub async fn end(&mut self) -> u64 {
+    /// exists and reads no more, all written bytes count if `counts_unread`, because the reader can
+    /// read them later.
+    pub async fn end(&mut self, counts_unread: bool) -> u64 {
         self.stop.store(true, Ordering::Release);
         // Wakes the thread if it is waiting for a chunk. Nothing waits for a blocked write.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
-        self.drained().await
+        let all_count = counts_unread && !self.is_drained().await;
+        if all_count { self.progress.borrow().written } else { self.taken() }
     }
 
     /// Waits until the reader has read something, and returns true once it has read everything that
@@ -167,13 +177,18 @@ impl Outlet {
         }
     }
 
-    /// Waits a moment for the reader. Returns the number of bytes that count as delivered.
-    async fn drained(&self) -> u64 {
-        let all = async { while !self.some_read().await {} };
-        match tokio::time::timeout(PATIENCE, all).await {
-            Ok(()) => self.taken(),
-            Err(_) => self.progress.borrow().written,
+    /// Waits for the reader as long as it reads. Returns true once it has read everything or has
+    /// gone away.
+    async fn is_drained(&self) -> bool {
+        let since = Instant::now();
+        while since.elapsed() < LONGEST {
+            match tokio::time::timeout(PATIENCE, self.some_read()).await {
+                Ok(true) => return true,
+                Ok(false) => {} // it reads
+                Err(_) => return false,
+            }
         }
+        false
     }
 }
 

@@ -1,26 +1,31 @@
 //! At least once: a message is leased, written, and acknowledged after its delivery.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use tokio::time::{Interval, interval};
+use tokio::time::{Instant, Interval, interval, sleep, sleep_until};
 
-use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
-use crate::error::Result;
+use super::{Delivery, gone, held::Held, size::CHUNK, unless_stopped};
+use crate::{
+    error::{Error, Result},
+    print::{self, thousands},
+};
 
 /// The time limit for the last acknowledgements if the database is unavailable.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The time at the end after which the program says that it waits for its reader.
+const SILENT: Duration = Duration::from_secs(5);
 
 impl Delivery {
     /// Leases, prints and acknowledges messages until the requested number is reached.
     pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
-        let outcome = self.lease_and_print(&mut held).await;
+        let mut outcome = self.lease_and_print(&mut held).await;
         if outcome.is_ok() {
-            let _ = self.until_read(&mut held).await; // if the database fails, `settle` waits for it
+            outcome = self.until_read(&mut held).await;
         }
-        // Even after an error, delivered messages are acknowledged, and all other messages are
-        // given back.
-        let delivered = self.outlet.end().await;
+        // Even after an error, messages that were read are acknowledged, and all others are given
+        // back.
+        let delivered = self.outlet.end(self.stop.is_asked()).await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
         outcome.and(settled)
@@ -54,8 +59,7 @@ impl Delivery {
             if !self.follow {
                 return Ok(false);
             }
-            self.until_read(held).await?;
-            self.wait().await?;
+            self.wait_and_keep(held).await?;
             return Ok(true);
         }
         self.was_ready = false;
@@ -77,27 +81,63 @@ impl Delivery {
             tokio::select! {
                 written = self.outlet.written() => return written,
                 () = self.stop.asked() => return Ok(()),
-                _ = soon.tick() => self.keep(held, true).await?,
+                _ = soon.tick() => match held.keep(&self.queue, self.outlet.taken(), true).await {
+                    Ok(()) => self.outage.over(),
+                    Err(error) => self.wait_for_database(error).await?,
+                },
             }
         }
     }
 
-    /// Waits until the reader has read everything or has gone away, or until a signal arrives.
-    /// Keeps the leases while it waits, however slowly the reader reads.
-    async fn until_read(&mut self, held: &mut Held) -> Result<()> {
+    /// Waits until a message is due, a signal arrives, or the reader goes away. In the meantime,
+    /// acknowledges what the reader reads, and extends the leases of the rest.
+    async fn wait_and_keep(&mut self, held: &mut Held) -> Result<()> {
         let mut soon = self.ticks().await;
+        self.pause_if_held().await;
+        let Self { consumer, queue, outlet, stop, .. } = self;
+        let mut ready = pin!(consumer.ready());
         loop {
-            let is_read = tokio::select! {
-                is_all = self.outlet.some_read() => is_all,
+            let extends = tokio::select! {
+                ready = &mut ready => return Ok(ready?),
+                () = stop.asked() => return Ok(()),
+                () = gone(outlet) => return Err(Error::OutputClosed),
+                _ = outlet.some_read(), if !held.is_empty() => false,
+                _ = soon.tick(), if !held.is_empty() => true,
+            };
+            held.keep(queue, outlet.taken(), extends).await?;
+        }
+    }
+
+    /// Waits at the end until the reader has read everything or has gone away, or until a signal
+    /// arrives. Keeps the leases while it waits, however slowly the reader reads.
+    async fn until_read(&mut self, held: &mut Held) -> Result<()> {
+        let (mut soon, note_at, mut is_noted) = (self.ticks().await, Instant::now() + SILENT, false);
+        loop {
+            let (is_read, extends) = tokio::select! {
+                is_all = self.outlet.some_read() => (is_all, false),
+                _ = soon.tick() => (false, true),
                 () = self.stop.asked() => return Ok(()),
-                _ = soon.tick() => {
-                    self.keep(held, true).await?;
+                () = sleep_until(note_at), if !is_noted => {
+                    is_noted = true;
+                    print::note(format!(
+                        "waiting for the reader of standard output, which has not read {} bytes; SIGINT and SIGTERM \
+                         end the program",
+                        thousands(self.outlet.unread())
+                    ));
                     continue;
                 }
             };
-            self.keep(held, false).await?;
-            if is_read && self.outage.lasted().is_none() {
-                return Ok(());
+            match held.keep(&self.queue, self.outlet.taken(), extends).await {
+                Ok(()) if is_read => return Ok(()),
+                Ok(()) => self.outage.over(),
+                Err(error) if self.outage.lasted().is_some_and(|lasted| lasted > PATIENCE) => return Err(error),
+                Err(error) => {
+                    let pause = self.outage.pause(error)?;
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        () = self.stop.asked() => return Ok(()),
+                    }
+                }
             }
         }
     }
@@ -107,20 +147,6 @@ impl Delivery {
         let mut soon = interval(self.queue.description().lease / 3);
         soon.tick().await; // the first tick is immediate
         soon
-    }
-
-    /// Acknowledges the messages that the reader has read. Extends the leases of all others if
-    /// `extends`. If the database is unavailable, waits for a moment.
-    async fn keep(&mut self, held: &mut Held, extends: bool) -> Result<()> {
-        let kept = match held.acknowledge(&self.queue, self.outlet.taken()).await {
-            Ok(()) if extends => held.extend(&self.queue, self.queue.description().lease).await,
-            acknowledged => acknowledged,
-        };
-        match kept {
-            Ok(()) => self.outage.over(),
-            Err(error) => self.wait_for_database(error).await?,
-        }
-        Ok(())
     }
 
     /// Ends all leases. If the database is unavailable, waits for it up to [`PATIENCE`].
@@ -134,7 +160,7 @@ impl Delivery {
             if self.outage.lasted().is_some_and(|lasted| lasted > PATIENCE) {
                 return Err(error);
             }
-            tokio::time::sleep(self.outage.pause(error)?).await;
+            sleep(self.outage.pause(error)?).await;
         }
     }
 }

@@ -65,7 +65,7 @@ impl Delivery {
             return Ok(true);
         }
         let patient = tokio::time::timeout(Duration::from_secs(1), self.outlet.written()).await;
-        let delivered = self.outlet.end().await;
+        let delivered = self.outlet.end(true).await;
         let lost = ends.iter().filter(|end| **end > delivered).count();
         if lost > 0 {
             print::note(format!("warning: {lost} messages were taken from the queue and could not be written"));

@@ -44,18 +44,27 @@ impl Held {
 
     /// Acknowledges the messages that end within the first `delivered` bytes.
     pub async fn acknowledge(&mut self, queue: &AnyQueue<Text>, delivered: u64) -> Result<()> {
-        let count = self.leases.partition_point(|sent| sent.end <= delivered);
+        let read = |leases: &VecDeque<Sent>| leases.partition_point(|sent| sent.end <= delivered);
+        let count = read(&self.leases);
         let leases = self.leases.range(..count).map(|sent| sent.lent).collect();
         let outcome = queue.end(leases, if self.keep { End::Archive } else { End::Ack }).await;
         if outcome.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
             self.leases.range_mut(..count).for_each(|sent| sent.unanswered = true);
         }
         self.note_lost(outcome)?;
-        self.leases.drain(..count.min(self.leases.len()));
+        let left = read(&self.leases); // without those that were lost
+        self.leases.drain(..left);
         Ok(())
     }
 
-    pub async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
+    /// Acknowledges the messages that end within the first `delivered` bytes. Extends the leases of
+    /// all others if `extends` is true.
+    pub async fn keep(&mut self, queue: &AnyQueue<Text>, delivered: u64, extends: bool) -> Result<()> {
+        self.acknowledge(queue, delivered).await?;
+        if extends { self.extend(queue, queue.description().lease).await } else { Ok(()) }
+    }
+
+    async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
         let outcome = queue.end(self.all(), End::Extend(by)).await;
         self.note_lost(outcome)
     }
@@ -88,6 +97,10 @@ impl Held {
             }
             outcome => Ok(outcome?),
         }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
     }
 
     pub fn warn(&self) {

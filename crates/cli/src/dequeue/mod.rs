@@ -35,10 +35,12 @@ if the queue's payloads are JSON). It has no due time, because every dequeued me
 `trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
 
 With at-least-once, a message is acknowledged only after it was written and, if standard output is a
-pipe, read from it; leases are extended while a slow reader reads. After SIGINT, SIGTERM or the end of
-the reader, all other messages are given back at once, and no attempt is counted. A signal waits a
-second for the reader; after that, what is in its pipe counts as read. With at-most-once, messages
-that were taken from the queue and could not be written are lost.
+pipe, read from it; leases are extended while a slow reader reads. So read the output while the
+program runs: it ends only after everything is read. After SIGINT, SIGTERM or the end of the reader,
+all other messages are given back at once, and no attempt is counted. A signal waits for the reader
+as long as it reads, at most ten seconds; after a second without progress, what is in its pipe
+counts as read. With at-most-once, messages that were taken from the queue and could not be written
+are lost.
 
 Examples:
   trunkline dequeue words > words.txt             all that is due now
@@ -174,15 +176,19 @@ impl Delivery {
 
     /// Waits until a message is due, a signal arrives, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
-        if std::mem::replace(&mut self.was_ready, true) {
-            // Another consumer holds the due messages. The pause limits how often the server is
-            // queried.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        self.pause_if_held().await;
         tokio::select! {
             ready = self.consumer.ready() => Ok(ready?),
             () = self.stop.asked() => Ok(()),
             () = gone(&self.outlet) => Err(Error::OutputClosed),
+        }
+    }
+
+    /// Pauses if another consumer holds the due messages. The pause limits how often the server is
+    /// queried.
+    async fn pause_if_held(&mut self) {
+        if std::mem::replace(&mut self.was_ready, true) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 }

@@ -125,6 +125,33 @@ fn slow_reader_keeps_the_leases_of_what_it_has_not_read() {
 }
 
 #[test]
+fn follower_goes_on_beside_what_is_not_read_yet() {
+    let trunkline = Trunkline::with_queue(&[]);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let counts = || trunkline.json(&["stats", "--json"]).remove(0);
+    for n in 1..=3 {
+        trunkline.ok(&["enqueue", "q", &n.to_string()]);
+        eventually("it is written and not acknowledged", || counts()["leased"] == n);
+    }
+    assert_eq!(read(child.stdout.as_mut().expect("it is piped"), 6), b"1\n2\n3\n");
+    eventually("what is read is acknowledged", || counts()["messages"] == 0);
+    signal(&child, "TERM");
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn it_says_that_it_waits_for_its_reader() {
+    let trunkline = Trunkline::with_queue(&[]);
+    trunkline.ok(&["enqueue", "q", "1"]);
+    let mut child = trunkline.start(&["dequeue", "q"]);
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().expect("it is piped")).read_line(&mut line).expect("text");
+    assert!(line.starts_with("waiting for the reader of standard output, which has not read 2 bytes"), "{line}");
+    assert_eq!(read(child.stdout.as_mut().expect("it is piped"), 2), b"1\n");
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
 fn a_signal_ends_it_while_it_waits() {
     let trunkline = Trunkline::with_queue(&[]);
     trunkline.ok(&["enqueue", "q", "1"]);
