@@ -43,6 +43,8 @@ impl Error {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
             Kind::Server { .. } if self.is_drained() => false,
+            // The queue's sequence is used up, so no message gets an id.
+            _ if self.sqlstate() == Some(&SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED) => false,
             Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
             Kind::Postgres(Described(error))
                 if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
@@ -126,6 +128,7 @@ mod tests {
             assert!(!refused(code).is_bad_payload() && refused(code).is_for_another(), "{code}");
         }
         assert!(!refused("TL002").is_bad_payload(), "lanes were added");
+        assert!(!refused("2200H").is_bad_payload(), "no message gets an id");
     }
 
     #[test]

@@ -180,6 +180,9 @@ impl Running {
                     if error.is_broker() {
                         self.say(Some(error.to_string())).await;
                     } else {
+                        if error.database().is_some_and(|error| error.sqlstate().is_some()) {
+                            self.say(Some(error.to_string())).await; // the server answers
+                        }
                         self.state = State::Waits; // only the position shows what was committed
                     }
                     let _ = stop.run_until_cancelled(sleep(pause)).await; // a shutdown ends the pause early

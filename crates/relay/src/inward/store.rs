@@ -24,14 +24,14 @@ impl Running {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
         match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
-            Err(error) if self.is_refusal(&error) && messages.len() > 1 => {
+            Err(error) if is_refusal(&error) && messages.len() > 1 => {
                 for message in messages {
                     let State::Holds(from) = &self.state else { return Ok(()) };
                     Box::pin(self.store(from.clone(), vec![message])).await?;
                 }
                 return Ok(());
             }
-            Err(error) if self.is_refusal(&error) => self.pass_over(from, &to, error).await?,
+            Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
             outcome => outcome?,
         }
         if matches!(&self.state, State::Holds(Some(at)) if *at == to) {
@@ -73,12 +73,6 @@ impl Running {
         self.progress.confirm(messages.len() as u64);
         self.metrics.received.increment(messages.len() as u64);
         Ok(())
-    }
-
-    /// Returns true if PostgreSQL or the client library refused a message because of its content,
-    /// and not because of the queue, which would refuse every message.
-    fn is_refusal(&self, error: &Error) -> bool {
-        is_refusal(error) && !is_of_queue(error, &self.queue.description().name)
     }
 
     fn draft(&self, message: &Incoming) -> Draft<Raw> {
@@ -129,31 +123,13 @@ pub(super) fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     parts
 }
 
-/// Returns true if PostgreSQL or the client library refused a message because of its content.
+/// Returns true if PostgreSQL or the client library refused a message because of its content, and
+/// not because of the server or the queue, which would refuse every message.
 fn is_refusal(error: &Error) -> bool {
-    error.database().is_some_and(|error| {
-        let of_library = !error.is_closed() && !error.is_outcome_unknown();
-        error.is_bad_payload() || error.sqlstate().map_or(of_library, |state| !is_of_server(state.code()))
+    error.database().is_some_and(|error| match error.sqlstate() {
+        Some(state) => error.is_bad_payload() && !state.code().starts_with("TL"),
+        None => error.is_bad_payload() || !error.is_closed() && !error.is_outcome_unknown(),
     })
-}
-
-/// Returns true if the queue refuses every message: it was drained, its sequence is behind its
-/// table, as after a restore of data alone, or its sequence is used up.
-fn is_of_queue(error: &Error, queue: &str) -> bool {
-    let names = |constraint: &str| error.to_string().contains(&format!("\"{constraint}\""));
-    match error.database().and_then(|error| error.sqlstate()).map_or("", |state| state.code()) {
-        "23514" => names("drained"),
-        "23505" => names(&format!("key_{queue}")),
-        code => code == "2200H",
-    }
-}
-
-/// Returns true for codes of errors that are temporary or that affect every message. All other
-/// codes concern one message: a value, a check, a trigger's error, or nesting that is too deep.
-fn is_of_server(code: &str) -> bool {
-    const CLASSES: [&str; 15] =
-        ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];
-    CLASSES.iter().any(|class| code.starts_with(class))
 }
 
 #[cfg(test)]
@@ -173,15 +149,5 @@ mod tests {
             parts.iter().map(|part| part.iter().map(|message| &*message.position).collect()).collect();
         assert_eq!(places, [vec!["0", "1"], vec!["2", "3"], vec!["4", "5"]]);
         assert!(super::parts(Vec::new()).is_empty());
-    }
-
-    #[test]
-    fn refusal_of_a_message_is_told_from_an_outage() {
-        for of_message in ["22P05", "23514", "54001", "54000", "P0001", "38000", "UE001", "0A000", "21000"] {
-            assert!(!is_of_server(of_message), "{of_message}");
-        }
-        for passes in ["57P01", "53100", "40001", "40P01", "25006", "42501", "08006", "55P03", "XX000", "TL002"] {
-            assert!(is_of_server(passes), "{passes}");
-        }
     }
 }
