@@ -639,7 +639,8 @@ declare
     rest record;
 begin
     if false then
-        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
+        -- Locks the table of lanes before the rows, because later statements of the transaction may
+        -- lock lanes. A session that gives the queue more lanes uses the same order.
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -664,7 +665,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -679,7 +681,8 @@ declare
     rest record;
 begin
     if true then
-        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
+        -- Locks the table of lanes before the rows, because later statements of the transaction may
+        -- lock lanes. A session that gives the queue more lanes uses the same order.
         perform from trunkline."lane_orders" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -704,7 +707,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -719,7 +723,8 @@ declare
     rest record;
 begin
     if false then
-        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
+        -- Locks the table of lanes before the rows, because later statements of the transaction may
+        -- lock lanes. A session that gives the queue more lanes uses the same order.
         perform from trunkline."lane_tasks" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -744,7 +749,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -795,7 +801,7 @@ begin
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = 'trunkline."limit_orders"'::regclass and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
-        return 0.25; -- as consumers pause for locked messages at most
+        return 0.25; -- the longest pause of consumers that wait for locked messages
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -807,7 +813,8 @@ declare
     at record;
     known record;
     lined text[];
-    -- If keys have a rate, at most half a bucket of messages of one key is leased at a time, plus the refill during that time.
+    -- If keys have a rate, one call leases at most half a bucket of messages of a key, plus the
+    -- refill during that time.
     most_of_key constant int := case when null::float8 is not null then
         greatest(least(ceil(null::float8 / 2 + null::float8 * extract(epoch from interval '00:00:30') / 16), 64), 1) end;
     wanted int := n;
@@ -840,13 +847,13 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline."queue_orders" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would require
-        -- reading all of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used.
+        -- Otherwise every such row would require reading all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline."line_orders" l where l.lane = lane and l.key <> all (lined)
                and exists (select from trunkline."queue_orders" q where q.ctid = any (tids) and l.key = any (q.keys))) then
-        -- In the meantime a message of the key failed, and is due again before these.
+        -- In the meantime a message of the key failed, and it is due again before these messages.
         tids := '{}';
         got := 0;
         return;
@@ -854,7 +861,8 @@ begin
         return;
     end if;
     clock := clock_timestamp();
-    -- Rows of one statement have the same place. So the rows at the place of the first unread row may come behind that row.
+    -- Rows of one statement have the same place. So rows at the place of the first unread row may
+    -- belong behind that row.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline."queue_orders" q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
@@ -875,7 +883,7 @@ begin
             exit when ran_out;
             apart := greatest(way, 2);
         else
-            -- When its line is empty, the key shares the line of the lane again.
+            -- If the key's own line is empty, the key uses the line of the lane again.
             delete from trunkline."line_orders" l
             where l.lane = lane and l.key = known.key and l.until = known.until
               and not exists (select from trunkline."queue_orders" q where q.lane = lane and q.line = known.key);
@@ -908,7 +916,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -941,7 +950,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -974,7 +984,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1020,7 +1031,7 @@ declare
     stored bigint;
     all_keys text[];
 begin
-    -- The row may come from another server, or from before the queue got more lanes.
+    -- The row may come from another server, or from the time before the queue got more lanes.
     own := own || '{"lane": "-1"}';
     all_keys := (own ->> 'keys')::text[];
     if size > 1 and exists (
@@ -1190,7 +1201,7 @@ begin
             select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
             from trunkline."queue_orders" r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
         where m.id - q.id < q.size and exists (
-            -- A key has a backlog of its own after one of its messages failed.
+            -- A key has its own backlog after one of its messages failed.
             select from trunkline."queue_orders" r
             where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
 end ;
@@ -1200,7 +1211,7 @@ begin
     lock table trunkline."limit_orders" in exclusive mode;
     return true;
 exception when lock_not_available or undefined_table then
-    return false; -- the limits may just have been removed: the next dequeue finds none
+    return false; -- the limits may just have been removed; then the next dequeue has none
 end ;
 
 function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1228,7 +1239,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1262,7 +1274,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1296,7 +1309,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1390,8 +1404,9 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
-                -- next row, because a session that carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime. Look again
+                -- in a fresh snapshot, before the next row: sessions that carve lock rows in the
+                -- order of their ids.
                 if not found and exists (select from trunkline."queue_emails" q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;
@@ -1447,8 +1462,9 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
-                -- next row, because a session that carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime. Look again
+                -- in a fresh snapshot, before the next row: sessions that carve lock rows in the
+                -- order of their ids.
                 if not found and exists (select from trunkline."queue_orders" q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;
@@ -1504,8 +1520,9 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
-                -- next row, because a session that carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime. Look again
+                -- in a fresh snapshot, before the next row: sessions that carve lock rows in the
+                -- order of their ids.
                 if not found and exists (select from trunkline."queue_tasks" q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;
@@ -1561,7 +1578,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1611,7 +1629,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1661,7 +1680,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1746,8 +1766,8 @@ declare
     holders text[];
 begin
     if false then
-        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
-        -- too.
+        -- This function updates the lanes of these leases last. It locks the table of lanes first,
+        -- because a session that gives the queue more lanes locks lanes before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1766,7 +1786,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1782,8 +1803,8 @@ declare
     holders text[];
 begin
     if true then
-        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
-        -- too.
+        -- This function updates the lanes of these leases last. It locks the table of lanes first,
+        -- because a session that gives the queue more lanes locks lanes before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_orders" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1802,7 +1823,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1818,8 +1840,8 @@ declare
     holders text[];
 begin
     if false then
-        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
-        -- too.
+        -- This function updates the lanes of these leases last. It locks the table of lanes first,
+        -- because a session that gives the queue more lanes locks lanes before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_tasks" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1838,7 +1860,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1926,7 +1949,8 @@ function do_forget_tasks(pages integer) returns bigint language plpgsql volatile
 declare
     before timestamptz := clock_timestamp() - interval '1 minute';
     whole bigint := pg_relation_size('trunkline."unique_tasks"'::regclass) / current_setting('block_size')::bigint;
-    -- The range may begin before the table's first page; otherwise the first pages would be visited less often than the others.
+    -- The range may begin before the table's first page. Otherwise the first pages would be visited
+    -- less often than the others.
     first bigint := case when pages is null then 0 else floor(random() * (whole + pages - 1))::bigint - pages + 1 end;
     low tid := format('(%s,0)', greatest(first, 0))::tid;
     high tid := format('(%s,0)', first + coalesce(pages, whole))::tid;
@@ -2098,8 +2122,9 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
-            -- No row is skipped, because rows behind it may have the same key: the query examines exactly as many rows as it locks.
+            -- The usual case: all rows found can be returned whole, so that neither a running total
+            -- nor a second query is needed. The function skips no row, because rows behind it may
+            -- have the same key. So the query examines exactly as many rows as it locks.
             with head as materialized (
                 select q.ctid as tid, q.due_at, q.attempt, q.size, q.line
                 from trunkline."queue_orders" q
@@ -2121,7 +2146,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- another session has locked a row: only the rows before it
+                rows := rows / 2; -- another session has locked a row: use only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
@@ -2210,8 +2235,8 @@ begin
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.mixed then
-            -- Rows of a single such key move as they are, about a hundred per call, and of the rows that have to be split one or two: due messages of
-            -- other keys must not wait for the backlog of one key.
+            -- One call moves about a hundred rows of such a key as they are, or splits two rows.
+            -- Without this limit, due messages of other keys would wait for the backlog of one key.
             exit when parts >= 6;
             moved := 0;
             if rows > 1 then
@@ -2395,7 +2420,7 @@ begin
             from trunkline."queue_tasks" q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- over all lanes together: this number of rows already shows that not everything fits
+        limit most -- over all lanes together: if there are this many rows, not everything fits
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (
@@ -2569,7 +2594,8 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on `line` is a range: for an equality, the planner would hash the lines of all lanes.
+        -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
+        -- equality, the planner would hash the lines of all lanes.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -2586,13 +2612,14 @@ begin
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- In the meantime the holder's time may have passed, and another worker may have come: the holder of a lane is certain only under the lane's
-        -- lock.
+        -- The hold may have ended in the meantime, and another worker may have taken the lane. Only
+        -- a session that has locked the lane can be sure who holds it.
         perform from trunkline."lane_orders" h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline."lane_orders" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Some keys have backlogs of their own: a backlog that is read first would leave no room for the other lanes.
+        -- Some keys have their own backlogs. Without this bound, the backlog that is read first
+        -- would leave no room for the other lanes.
         at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -2614,7 +2641,8 @@ begin
         ahead := ahead or later;
         most := least(most, (64 + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder, so all due messages of it go to the worker that gets the lane.
+            -- No message of a lane without a holder is leased, so all its due messages go to the
+            -- worker that gets the lane.
             select h.lane, h.floor from trunkline."lane_orders" h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
@@ -2716,7 +2744,7 @@ begin
     if n between 1 and rows and not false and not false then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
-            -- Neither a total nor an order: the statement below takes longer for one message.
+            -- For one message, a total and an order would only make the statement slower.
             return query
                 update trunkline."queue_emails" q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
@@ -2862,7 +2890,8 @@ function do_leave_orders(lanes integer[], holder bigint) returns void language p
 declare
     clock timestamptz := clock_timestamp();
 begin
-    -- The next statement sees what the last holder of these locks has leased, because its snapshot is taken after them.
+    -- The next statement sees all leases of the session that held these locks before, because its
+    -- snapshot is taken after the locks.
     lanes := array(
         select -1 - h.lane from trunkline."lane_orders" h
         where h.lane < 0 and (lanes is null or -1 - h.lane = any (lanes))
@@ -2883,7 +2912,7 @@ end ;
 function do_line_orders(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    perform from trunkline."lane_orders" where false; -- locks this table first, as a session that adds lanes does
+    perform from trunkline."lane_orders" where false; -- locks this table first, as does a session that adds lanes
     insert into trunkline."line_orders" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
@@ -3051,7 +3080,8 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
+        -- A worker that leases along a lane skips rows that are being split here, and messages
+        -- behind them must not come first.
         perform from trunkline."lane_emails" h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -3097,7 +3127,7 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- The message for which a key waited may be gone, or come sooner.
+        -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_emails" l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
@@ -3114,7 +3144,8 @@ begin
     sizes := '{}';
     busy := '{}';
     if true then
-        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
+        -- A worker that leases along a lane skips rows that are being split here, and messages
+        -- behind them must not come first.
         perform from trunkline."lane_orders" h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -3160,7 +3191,7 @@ begin
         end if;
     end loop;
     if true and first <> '{}' then
-        -- The message for which a key waited may be gone, or come sooner.
+        -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_orders" l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
@@ -3177,7 +3208,8 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
+        -- A worker that leases along a lane skips rows that are being split here, and messages
+        -- behind them must not come first.
         perform from trunkline."lane_tasks" h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -3223,7 +3255,7 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- The message for which a key waited may be gone, or come sooner.
+        -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_tasks" l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline."queue_tasks" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
@@ -3249,7 +3281,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3276,7 +3309,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3303,7 +3337,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3477,7 +3512,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3527,7 +3563,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3577,7 +3614,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3636,8 +3674,8 @@ function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) ret
 declare
     clock timestamptz := clock_timestamp();
     longest constant interval := '365 days';
-    -- A key rests until as many handlers may have started as a worker can hold messages of the key, plus the contents of its bucket; without a rate it
-    -- rests for a moment.
+    -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
+    -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
         else least((64 + null::float8) / null::float8, 31536000) * interval '1 second' end;
     messages bigint;
@@ -3783,7 +3821,8 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
+        -- The row is malformed and got past trunkline.refuse_row. That trigger accepts parts of
+        -- such a row only if they have an error. A consumer that reads the parts counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -3813,10 +3852,12 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
+        -- A statement for each piece would cost more than the piece, but an array of all pieces
+        -- would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A generated column that a user added takes no value, not even its own.
+                -- A generated column that a user added accepts no value, not even the one that it
+                -- has.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
@@ -3864,7 +3905,8 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
+        -- The row is malformed and got past trunkline.refuse_row. That trigger accepts parts of
+        -- such a row only if they have an error. A consumer that reads the parts counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -3894,10 +3936,12 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
+        -- A statement for each piece would cost more than the piece, but an array of all pieces
+        -- would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A generated column that a user added takes no value, not even its own.
+                -- A generated column that a user added accepts no value, not even the one that it
+                -- has.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline."queue_orders"'::regclass and a.attnum > 0 and not a.attisdropped
@@ -3945,7 +3989,8 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
+        -- The row is malformed and got past trunkline.refuse_row. That trigger accepts parts of
+        -- such a row only if they have an error. A consumer that reads the parts counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -3975,10 +4020,12 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
+        -- A statement for each piece would cost more than the piece, but an array of all pieces
+        -- would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A generated column that a user added takes no value, not even its own.
+                -- A generated column that a user added accepts no value, not even the one that it
+                -- has.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline."queue_tasks"'::regclass and a.attnum > 0 and not a.attisdropped
@@ -4097,7 +4144,7 @@ begin
     if cut and n between 1 and rows and not false and not false then
         -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
-            -- Neither a total nor an order: the statement below takes 30 % longer for one message.
+            -- For one message, a total and an order would make the statement 30 % slower.
             return query
                 delete from trunkline."queue_emails" q
                 where q.ctid = (select h.ctid from trunkline."queue_emails" h where (h.due_at, h.id + 0) >= (due, 0) and h.due_at <= until
@@ -4215,7 +4262,8 @@ begin
                     return;
                 end;
             end if;
-            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
+            -- due after the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
@@ -4307,8 +4355,9 @@ begin
         begin
             since := clock_timestamp();
             done := null;
-            -- If a key is free, its first message stays, with the contents of the last one that is to replace it. A claim whose message no longer
-            -- exists, as after a restore, counts as free.
+            -- If a key is free, the first message with the key stays. It gets the contents of the
+            -- last message that is to replace it. A claim whose message no longer exists, as after
+            -- a restore, counts as free.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
                    array_agg(p.first order by p.nr), array_agg(p.last order by p.nr), array_agg(p.orphan order by p.nr),
                    count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
@@ -4324,7 +4373,8 @@ begin
                       from trunkline."unique_tasks" c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
             if ahead then
-                -- The clock was ahead: the keys are kept for as long as was asked, from now on.
+                -- The clock was ahead when the keys were claimed. The keys are kept for as long as
+                -- the callers asked, from now on.
                 update trunkline."unique_tasks" u set until = since + (u.until - u.claimed_at), claimed_at = since
                 where u.key = any (array(select a.key from trunkline."unique_tasks" a where a.key = any (keys) and a.claimed_at > since for update skip locked));
             end if;
@@ -4366,7 +4416,8 @@ begin
                 on conflict on constraint "uniquekey_tasks" do nothing;
                 get diagnostics claimed = row_count;
             else
-                -- If some keys have expired, keys are claimed one by one: a call that fails to get a key must not lock it and wait for the next one.
+                -- If some keys have expired, keys are claimed one by one: a call that fails to get
+                -- a key must not lock it while it waits for the next key.
                 for line in
                     select k.key, k.id, since + k.term * interval '1 second' as until, k.orphan
                     from unnest(keys, ids, terms, stays, orphans) k(key, id, term, stays, orphan)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# A command behind a worse network: its TCP connections over the loopback device of a network namespace of its own are delayed, lost,
-# reordered or limited by the kernel (tc-netem(8)), the way that real links do it. The delay proxy (`trunkline delay-proxy`) delays only whole
-# reads and writes; here the kernel's retransmissions, Nagle's algorithm and congestion control take part.
+# Runs a command behind a worse network. Its TCP connections use the loopback device of their own
+# network namespace. The kernel delays, loses, reorders or limits their packets (tc-netem(8)), as
+# real links do. The delay proxy (`trunkline delay-proxy`) delays only whole reads and writes; here
+# the kernel's retransmissions, Nagle's algorithm and congestion control take part.
 #
 #   lab/bench/netem.sh "delay 5ms" cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --tcp -p '^latency/*/trunkline$'
 #   lab/bench/netem.sh "delay 2ms 1ms loss 0.5%" cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --tcp -p distance
 #
-# Each packet of either direction passes the device once, so a round trip takes twice the delay. Unix sockets are not touched: `--tcp`
-# avoids the private server's socket. The rows show the network in their column `connection`.
+# Each packet of either direction passes the device once, so a round trip takes twice the delay.
+# Unix sockets are not affected: `--tcp` avoids the private server's socket. The rows show the
+# network in their column `connection`.
 set -euo pipefail
 
 fail() { echo "netem.sh: $1" >&2; exit 1; }
@@ -20,7 +22,8 @@ for tool in unshare ip tc; do
     command -v "$tool" >/dev/null || fail "$tool is missing: install util-linux and iproute2"
 done
 
-# Root makes the namespace as it is; others by a user namespace, in which they stay who they are (PostgreSQL does not run as root).
+# Root creates the namespace directly. Other users create it with a user namespace, in which they
+# keep their user id (PostgreSQL does not run as root).
 if [ "$(id -u)" = 0 ]; then alone=(unshare --net); else alone=(unshare --user --map-current-user --keep-caps --net); fi
 "${alone[@]}" true 2>/dev/null ||
     fail "this system permits no network namespace: run it as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, or user.max_user_namespaces)"

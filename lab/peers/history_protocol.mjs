@@ -122,7 +122,7 @@ function handler() {
  * - `hasExact` is true if the peer can end a job together with an effect.
  */
 export async function run(peer) {
-  // If an error in the background is not caught by the peer, it ends the process, as is Node's
+  // If the peer does not catch an error in the background, the error ends the process, as is Node's
   // default.
   if (told.part === "install") {
     console.log(JSON.stringify(await peer.install()));

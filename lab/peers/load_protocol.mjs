@@ -37,7 +37,7 @@ const tally = {
   reached: () => {},
 
   record(microseconds) {
-    // A whole number, also of a call that takes less than 100 us.
+    // A whole number, even for a call that takes less than 100 us.
     const rounded = Number(Math.max(0, Math.round(microseconds)).toPrecision(3));
     this.latencies.set(rounded, (this.latencies.get(rounded) ?? 0) + 1);
   },
@@ -186,7 +186,7 @@ async function race(install) {
   const peer = await install(settings);
   const produces = settings.case !== "drain" && settings.rate !== 0;
   const consumes = settings.case !== "send";
-  // If there is a backlog, a warm-up would already consume messages of it.
+  // If there is a backlog, a warm-up would already consume some of its messages.
   const warms = consumes && settings.backlog === 0;
 
   await seed(peer.send);
@@ -240,7 +240,7 @@ async function stop(peer, producing) {
  */
 export function run(install) {
   process.on("uncaughtException", fail);
-  // The reader has gone away, so the process exits without a message.
+  // The reader is gone, so the process exits without a message.
   process.stdout.on("error", () => process.exit(1));
   race(install).then(() => process.exit(0), fail);
 }

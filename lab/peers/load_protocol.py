@@ -339,7 +339,8 @@ class Tally:
         moment = now()
         self.first.set()
         if key is not None:
-            # Counts a message that is not the next of its key: it is a repetition, or skips others.
+            # Counts a message that is not the next one of its key: it is a repetition, or it skips
+            # other messages.
             self.disordered += nr != self.next_of[key]
             self.next_of[key] = max(self.next_of[key], nr + 1)
         if not self.start <= moment <= self.end:

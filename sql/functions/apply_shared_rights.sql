@@ -20,13 +20,13 @@ begin
                            'on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
-            -- Not on id, time or role: an entry with an id that the sequence has yet to reach would block every later
-            -- action.
+            -- Grants no right on id, time or role. An entry with an id that the sequence has not
+            -- yet reached would make a later action fail.
             execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
         end if;
     end loop;
-    -- Only operators of all queues get these tables, which contain data of all queues: the payloads of schedules, the
-    -- audit and the history.
+    -- Only operators of all queues get rights on these tables, because the tables contain data of
+    -- all queues: the payloads of schedules, the audit and the history.
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);

@@ -1,16 +1,18 @@
 create or replace function trunkline.build_dispatch(patience text) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off
     set client_min_messages = warning set lock_timeout = '10s' as $$
--- Gives trunkline.dispatch a branch for each queue, which calls the queue's function by its name: a call by EXECUTE takes
--- longer than the insert of a row. Called whenever a queue appears or disappears. Returns false, and changes nothing,
--- if another transaction that created or dropped a queue stays open for longer than this patience: a queue without a
--- branch is called by EXECUTE. A branch without a queue would be an error, so drop_queue must succeed.
+-- Gives trunkline.dispatch a branch for each queue. A branch calls the queue's function by its
+-- name, because a call by EXECUTE takes longer than the insert of a row. This function is called
+-- whenever a queue is created or dropped. If another transaction that creates or drops a queue does
+-- not end within `patience`, the function returns false and changes nothing. A queue without a
+-- branch is called by EXECUTE. A branch without a queue would be an error, so drop_queue must
+-- succeed.
 declare
     branches text;
 begin
     perform set_config('lock_timeout', patience, true);
-    lock table trunkline.template in share row exclusive mode; -- one at a time; only a migration changes this table
-    -- Sixteen queues share a comparison, so that hundreds of queues cost few.
+    lock table trunkline.template in share row exclusive mode; -- one session at a time; otherwise only a migration changes this table
+    -- Sixteen queues share a comparison, so that even hundreds of queues need few comparisons.
     select '    ' || string_agg(format(E'if queue operator(pg_catalog.<=) %L collate pg_catalog."C" then\n        %s        end if;\n', g.last, g.text),
                                 '    els' order by g.last) || '    end if;'
     into branches

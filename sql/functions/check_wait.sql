@@ -1,8 +1,8 @@
 create or replace function trunkline.check_wait(wait interval) returns float8
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Returns a wait in seconds. Fails if it is out of bounds, or if the transaction is not one that may wait. The waiting
--- statement's snapshot keeps vacuum, in the whole database, from removing rows that died since it was taken. So a wait
--- is at most a minute, which is autovacuum's default interval.
+-- Returns a wait in seconds. Fails if it is out of bounds, or if the transaction cannot wait. The
+-- waiting statement's snapshot keeps vacuum, in the whole database, from removing rows that died
+-- since it was taken. So a wait is at most a minute, which is autovacuum's default interval.
 begin
     if wait is null or wait < '0' or wait > '1 minute' then
         raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')

@@ -46,8 +46,8 @@ begin
         main := to_regclass(name);
         continue when main is null or pg_total_relation_size(main) < at_least;
         begin
-            -- Only roles that may delete from the table can lock it. The lock keeps vacuum and other compactions away, and
-            -- no producer or consumer.
+            -- Only roles that may delete from the table can lock it. The lock blocks vacuum and
+            -- other compactions, but no producer or consumer.
             execute format('lock table only %s in share update exclusive mode nowait', name);
         exception when lock_not_available then
             refused := 'a vacuum or another compaction is running';

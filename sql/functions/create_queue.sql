@@ -89,7 +89,8 @@ begin
     execute trunkline.fill(tables, queue, element);
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
-    -- Batches over 2 kB are stored in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
+    -- Postgres stores batches over 2 kB in TOAST. It writes them fastest if they are not
+    -- compressed, but text and JSON gain more from lz4.
     if plain then
         execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
     else
@@ -99,7 +100,7 @@ begin
             execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
         end;
     end if;
-    -- The same names recur in every message, so compression halves the size.
+    -- The same names recur in the metadata of many messages, so compression halves its size.
     begin
         execute format('alter table trunkline.%I alter metadata set compression lz4', 'queue_' || queue);
     exception when feature_not_supported or invalid_parameter_value then

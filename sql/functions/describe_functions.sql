@@ -1,12 +1,13 @@
 create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Stores the header of each function of a queue as the function's description; if queue is null, the headers of the
--- functions that all queues share. Drops the functions of parts that the queue no longer has: after a release that
--- changed them, or when the queue's limits are removed. Each function that changes is locked until the transaction
--- ends: a queue has some thirty functions.
+-- Stores the header of each function of a queue as the function's description. If queue is null,
+-- does this for the functions that all queues share. Drops the functions of parts that the queue no
+-- longer has. This happens after a release that changed the parts, or when the queue's limits are
+-- removed. Each function that changes is locked until the transaction ends. A queue has about
+-- thirty functions.
 #variable_conflict use_variable
 declare
-    parts text[] := trunkline.parts_of(queue); -- once, and not for each template
+    parts text[] := trunkline.parts_of(queue); -- computed once, not for each template
     names text[];
     described record;
 begin
@@ -23,7 +24,7 @@ begin
               and p.proname = any (array(
                   select 'do_' || t.name || '_' || queue from trunkline.template t
                   group by t.name having not bool_or(t.part = any (parts))
-                  union all select 'do_within_' || queue)) -- of before step 26
+                  union all select 'do_within_' || queue)) -- left from before step 26
         loop
             execute format('drop function %s', described.id);
         end loop;
@@ -37,7 +38,8 @@ begin
         where p.proname = any (names)
           and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
     loop
-        -- An expression has no header in its body. That of a queue has it in its file, the others describe themselves.
+        -- A function whose body is an expression has no header there. A queue's function has its
+        -- header in the template, and a shared function sets its own description.
         if described.header is not null and described.header is distinct from described.known then
             execute format('comment on function %s is %L', described.id, described.header);
         end if;

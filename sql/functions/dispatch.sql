@@ -1,6 +1,7 @@
 create or replace function trunkline.dispatch(queue text, payload anyelement) returns bigint language plpgsql as $$
--- Enqueues one message without options by the queue's own function, for trunkline.enqueue; returns null if there is no
--- such queue. Every name includes its schema, because a setting of search_path would be one more cost of each message.
+-- Enqueues one message without options by the queue's own function, for trunkline.enqueue; returns
+-- null if there is no such queue. Every name includes its schema, because setting a search_path
+-- would add to the cost of each message.
 declare
     id pg_catalog.int8;
     call pg_catalog.text;

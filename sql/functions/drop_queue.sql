@@ -2,8 +2,9 @@ create or replace function trunkline.drop_queue(queue text, cascade bool default
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 -- Drops a queue and everything in it, including its dead letters and its archive.
 --
--- cascade: whether to drop also what others made from the queue's tables, types and functions, such as a view or a
--- column, no matter which role owns it. Without cascade such an object is an error, which names the object.
+-- cascade: whether to also drop objects that depend on the queue's tables, types and functions,
+-- such as a view or a column, no matter which role owns them. Without cascade the call fails if
+-- there is such an object, and the error names it.
 --
 -- Example:
 --     select trunkline.create_queue('obsolete', 'text');

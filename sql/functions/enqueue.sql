@@ -5,10 +5,11 @@ create or replace function trunkline.enqueue(queue text, payload anyelement, del
 -- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Waiting consumers are
 -- woken at the commit.
 --
--- delay: how long until the message is due. metadata: an object of names and string values that accompanies the
--- payload. priority: from 0, the lowest, in a queue with priorities. unique_key, unique_for, replace: as in
--- trunkline.enqueue_unique, which also returns what became of the message; if another message has the key, its id is
--- returned; without a unique_key, the other two have no effect. key: the message's key, in a queue with keys.
+-- delay: how long until the message is due. metadata: an object of names and string values that
+-- accompanies the payload. priority: from 0, the lowest, in a queue with priorities. unique_key,
+-- unique_for, replace: as in trunkline.enqueue_unique, which also returns the outcome. If another
+-- message has the key, the function returns the id of that message. Without a unique_key,
+-- unique_for and replace have no effect. key: the message's key, in a queue with keys.
 --
 -- Example:
 --     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));

@@ -2,9 +2,9 @@ create or replace function trunkline.enqueue_row(queue text, payloads anyarray, 
     returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
     set lc_monetary = 'C' as $$
--- Inserts one row of messages with values in columns that users added, and returns the first message's id. Each value
--- is converted to its column's type from its text. due: as in sql/statements/plain/enqueue.sql. lane: of a queue with
--- priorities or keys.
+-- Inserts one row of messages with values in columns that users added, and returns the first
+-- message's id. The text of each value is converted to the type of its column. due: as in
+-- sql/statements/plain/enqueue.sql. lane: the row's lane, in a queue with priorities or keys.
 declare
     laned bool;
     keyed bool;

@@ -23,7 +23,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass one for each payload, or null for a payload without one.';
     end if;
     perform trunkline.check_metadata(m) from unnest(metadata) m;
-    payloads := payloads[:]; -- once: a slice copies the whole array
+    payloads := payloads[:]; -- done once, because a slice copies the whole array
     select * into q from trunkline.queue u where u.name = queue;
     ids := array_fill(null::bigint, array[cardinality(payloads)]);
     for batch in

@@ -1,8 +1,9 @@
 create or replace function trunkline.fail_schedule(name text, tick timestamptz, next timestamptz, problem text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Records that a tick could not be made, and why. If next is null, the tick is still owed and is retried after a pause
--- that grows from a second to five minutes; otherwise the tick is given up, and next is the time of the following one.
--- Does nothing if another session has changed the schedule since the tick was claimed.
+-- Records that a tick could not be made, and why. If next is null, the tick is still owed and is
+-- retried after a pause that grows from a second to five minutes. Otherwise the schedule gives up
+-- the tick, and next is the time of the following tick. Does nothing if another session has changed
+-- the schedule since the tick was claimed.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

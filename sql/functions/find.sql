@@ -2,8 +2,8 @@ create or replace function trunkline.find(queue text, id bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload text, metadata jsonb, priority int, key text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Finds one message by its id. Returns no row if there is no such message, or no longer. Costs the same no matter how
--- many messages are in the queue.
+-- Finds one message by its id. Returns no row if the message does not exist or no longer exists.
+-- The cost does not depend on the number of messages in the queue.
 --
 -- state: 'due', 'delayed', 'retrying' (it failed, or was released, and is not due yet), 'leased', 'dead' or 'archived'.
 -- due_at: when the message may next be dequeued; for a leased message, when the lease ends; null if the message is dead

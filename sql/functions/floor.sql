@@ -1,13 +1,14 @@
 create or replace function trunkline.floor(queue text, keep bool default true) returns timestamptz
     language plpgsql as $$
--- Returns the floor under this session's scans (see trunkline.clock). A setting of the session stores it, and a look
--- updates it every 100 ms. The setting consists of: the floor, the candidate, the transaction that has to end first,
--- the time of the last look, and the page at which the sweep for rows below the floor continues. Times are stored as
--- epochs, because a session may change how times are written. If keep is false, nothing is written to tables, so that a
--- long transaction gets no id. An id would hold back every floor.
+-- Returns the floor under this session's scans (see trunkline.clock). A setting of the session
+-- stores the floor, and trunkline.look_floor updates it every 100 ms. The setting consists of: the
+-- floor, the candidate, the transaction that has to end first, the time of the last look, and the
+-- page at which the sweep for rows below the floor continues. Times are stored as epochs, because a
+-- session may change how times are written. If keep is false, nothing is written to tables, so that
+-- a long transaction gets no id. An id would hold back every floor.
 --
--- Every take and lease in SQL calls this function. Settings of its own and calls of trunkline.time_of would double its
--- cost, so every name includes its schema.
+-- Every take and lease in SQL calls this function. A SET clause and calls of trunkline.time_of
+-- would double its cost, so every name includes its schema.
 declare
     setting constant pg_catalog.text := pg_catalog.current_setting(
         'trunkline.floor_' operator(pg_catalog.||)

@@ -2,9 +2,10 @@ create or replace function trunkline.gone(queue text, ids bigint[], attempts int
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off as $$
--- Returns which of these leases no longer exist, because the messages were cancelled, the queue was purged, or another
--- worker has the messages after the lease expired. Only reads; an end that is not committed does not count. Whether a
--- lease has expired by the clock is for the worker that renews it to decide.
+-- Returns which of these leases no longer exist, because the messages were cancelled, the queue was
+-- purged, or another worker has the messages after the lease expired. The function only reads. A
+-- lease whose end is not committed still exists. The worker that renews a lease checks against the
+-- clock whether it has expired.
 begin
     return query execute format(
         'select d.id from unnest($1, $2) d(id, attempt)

@@ -1,8 +1,9 @@
 create or replace function trunkline.install_queue(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off as $$
--- Recreates the functions and the view of one queue, those of its parts and no others, and renews the rights on it. All
--- texts are filled and executed at once. If the payload's type was dropped, and so the payloads, nothing can be created:
--- then the queue can only be dropped, and other queues go on.
+-- Recreates the view and the functions of one queue, for the parts that the queue has, and grants
+-- the rights on them again. Fills and executes all templates at once. If the payload's type was
+-- dropped, the payloads are gone, and the functions cannot be created. Then the queue can only be
+-- dropped, and other queues are not affected.
 declare
     parts text[] := trunkline.parts_of(queue);
 begin

@@ -1,7 +1,8 @@
 create or replace function trunkline.is_held() returns bool
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Returns whether something keeps vacuum from removing rows that were deleted a while ago. A role may not see when other
--- sessions began; it sees how many transactions have begun since.
+-- Returns whether something keeps vacuum from removing rows that were deleted a while ago. A role
+-- may not see when the transactions of other sessions began, but it sees how many transactions have
+-- begun since.
 declare
     old constant int := 20000;
 begin

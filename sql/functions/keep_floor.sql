@@ -1,10 +1,11 @@
 create or replace function trunkline.keep_floor(queue text, reached timestamptz) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Stores a floor for sessions and processes that start later. Waits for no lock, and writes at most every ten seconds.
--- It stores nothing at isolation levels other than read committed, where a concurrent update would be an error, and
--- nothing for a role that lacks the right. Storing a floor also starts a check for rows that were written while a clock
--- was ahead. The check reads a few messages, and repairs all of them if the time stored with the last floor is more
--- than a minute ahead of the clock.
+-- Stores a floor for sessions and processes that start later. Waits for no lock, and writes at most
+-- every ten seconds. Stores nothing if the role lacks the right. Also stores nothing above the
+-- isolation level read committed, because a concurrent update would be an error there. Storing a
+-- floor also starts a check for rows that were written while a clock was ahead. The check reads a
+-- few messages, and repairs all of them if the time stored with the last floor is more than a
+-- minute ahead of the clock.
 declare
     clock timestamptz := clock_timestamp();
     kept timestamptz;

@@ -1,10 +1,11 @@
 create or replace function trunkline.keep_letter() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
--- The trigger function of a queue's dead letters and archive. If a message's id already exists in the table, the
--- message gets a new id; an error would prevent every lease of the queue from ending. Such an id exists only if the
--- sequence fell behind the ids that it had given out, so the sequence is repaired. An update of an id also assigns a
--- new id. Runs with the owner's right to the sequence, for roles that may bury messages. So it fails as the trigger of
--- any other table, whose types and casts would run with that right.
+-- The trigger function of a queue's dead letters and archive. If a message's id already exists in
+-- the table, the message gets a new id; an error would prevent every lease of the queue from
+-- ending. Such an id exists only if the sequence fell behind the ids that it had given out, so the
+-- function repairs the sequence. An update of an id also assigns a new id. The function runs with
+-- the owner's rights, because roles that may bury messages have no right to the sequence. It fails
+-- as the trigger of any other table, whose types and casts would also run with the owner's rights.
 declare
     queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
     is_there bool := tg_op = 'UPDATE';

@@ -1,10 +1,11 @@
 create or replace function trunkline.keep_place() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- The trigger function of a queue with keys. Its arguments are the first lane and the number of lanes. A message's
--- place in line is the time at which it is first due, and its key decides its lane. A row for a lane that does not
--- exist comes from a program that still uses the lanes from before their number grew, or from another server. Such a
--- row gets the lane of its keys; if its keys belong to several lanes, it is refused. Then the program has to ask for
--- the lanes again, or call trunkline.enqueue_many.
+-- The trigger function of a queue with keys. Its arguments are the first lane and the number of
+-- lanes. A message's place in line is the time at which it is first due, and its key decides its
+-- lane. If a row names a lane that does not exist, it comes from another server, or from a program
+-- that still uses the lanes from before their number grew. Such a row gets the lane of its keys. If
+-- its keys belong to several lanes, the row is refused. Then the program has to read the lanes
+-- again, or call trunkline.enqueue_many.
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
@@ -17,22 +18,23 @@ begin
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then
-        -- This is a part of an existing row, or a message that comes back: to refuse it would lose it.
+        -- This is a part of an existing row, or a message that is put back. Refusing it would lose
+        -- it.
         if new.lane < first or new.lane >= first + lanes then
             new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         end if;
         return new;
     end if;
     if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
-        return new; -- the usual case if messages are few, without a subquery
+        return new; -- the usual case if messages are few; it needs no subquery
     end if;
     wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
     if wrong <> '{}' then
         raise exception 'a key of a row of % is empty, null or too long', tg_table_name
             using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
     end if;
-    -- Does what trunkline.lane_of does, without one call per key. Messages of one key in several lanes would be handled
-    -- at the same time.
+    -- Computes the same lane as trunkline.lane_of, without one call per key. If messages of one key
+    -- were in several lanes, they would be handled at the same time.
     if new.lane < first or new.lane >= first + lanes then
         new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         is_placed := true;

@@ -1,9 +1,9 @@
 create or replace function trunkline.kept_floor(queue text) returns timestamptz
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Returns the floor with which a new session or process may start: the stored one, unless the clock is behind it, and
--- never above a row that a clock or a manual change put below it. A program that takes once and ends never sweeps
--- again. So part of the table is swept here, or all of it if few rows are dead. Producers, which read no rows, need no
--- floor.
+-- Returns the floor with which a new session or process may start. This is the stored floor, unless
+-- the clock is behind it. It is lower if a clock or a manual change has put a row below it. To find
+-- such rows, the function sweeps part of the table, or all of it if few rows are dead: a program
+-- that takes once and ends never sweeps again. Producers need no floor, because they read no rows.
 declare
     kept timestamptz;
     stray timestamptz;

@@ -5,8 +5,9 @@ create or replace function trunkline.lease(queue text, n int default 1, lease in
 -- archive, retry, bury or release, passing id and attempt; otherwise it expires. Commit immediately: the rest of a row
 -- that was split is invisible to consumers until the commit.
 --
--- lease: more than zero and at most 365 days; null is the queue's setting. wait: how long to wait if no message is due,
--- at most 1 minute; see trunkline.take for what a wait costs and where it is not possible.
+-- lease: more than zero and at most 365 days; null means the queue's setting. wait: how long to
+-- wait if no message is due, at most 1 minute; see trunkline.take for what a wait costs and where
+-- it is not possible.
 --
 -- Example:
 --     select id, attempt, payload from trunkline.lease('emails', 10, lease => '5 minutes', wait => '20 seconds');
@@ -27,7 +28,7 @@ begin
         if not found then
             perform trunkline.check_queue(queue); -- fails, with a hint
         elsif n = 1 then
-            -- A row with one message, at half the cost of taking rows apart.
+            -- Reads rows of one message, at half the cost of taking rows apart.
             look := 'select b.id, b.attempt, b.enqueued_at, b.due_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, $2, %s) b';
         end if;
         return query execute format(look, 'do_lease_' || queue, trunkline.floors(priorities, '$3'))
@@ -37,7 +38,7 @@ begin
     seconds := trunkline.check_wait(wait);
     setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
     loop
-        -- The same as in trunkline.take.
+        -- This block is explained in trunkline.take.
         begin
             perform trunkline.check_queue(queue);
             reached := trunkline.floor(queue, keep => false);

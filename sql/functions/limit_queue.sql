@@ -8,11 +8,13 @@ create or replace function trunkline.limit_queue(
 -- the queue wait for each other's commits: while a transaction that took from the queue is open, other sessions find
 -- nothing.
 --
--- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how many messages are
--- dequeued per second; more than zero (0.1 is one in ten seconds). burst: how many messages may be dequeued at once
--- after a rest; at least 1. The default is the number of messages per second. key_per_second, key_burst: the same for
--- each key of a queue with keys, but they limit how often handlers start. Workers enforce this rate without waiting for
--- each other. So partitions of such a queue cannot be leased in SQL. The rate applies to messages that are leased from the commit on.
+-- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how
+-- many messages are dequeued per second; more than zero (0.1 is one in ten seconds). burst: how
+-- many messages may be dequeued at once after a rest; at least 1. The default is the number of
+-- messages per second. key_per_second, key_burst: the same for each key of a queue with keys, but
+-- they limit how often handlers start. Workers enforce this rate without waiting for each other. So
+-- partitions of such a queue cannot be leased in SQL. The rate applies to messages that are leased
+-- from the commit on.
 --
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);
@@ -66,7 +68,7 @@ begin
                            'leased_' || queue, 'queue_' || queue);
         end if;
     exception when lock_not_available then
-        -- A session that waits for this lock makes all later ones wait.
+        -- While a session waits for this lock, all later sessions wait behind it.
         perform trunkline.raise_in_use(queue, 'three seconds');
     end;
     perform trunkline.install_queue(queue);

@@ -1,9 +1,10 @@
 create or replace function trunkline.listen(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Makes this session listen for the queue's messages: from the commit on, producers notify it on the channel that is
--- named after the schema and the queue. A plain LISTEN would not do: producers in SQL notify only if a session has
--- announced itself here. A transaction that began before this call may still commit messages without a notification. So
--- dequeue once after the commit, and from time to time afterwards. Ends with trunkline.unlisten, or with the session.
+-- Makes this session listen for the queue's messages: from the commit on, producers notify it on
+-- the channel that is named after the schema and the queue. A plain LISTEN is not enough: producers
+-- in SQL notify only if a session has announced itself here. A transaction that began before this
+-- call may still commit messages without a notification. So dequeue once after the commit, and from
+-- time to time afterwards. The session listens until it calls trunkline.unlisten or ends.
 --
 -- Example:
 --     select trunkline.listen('emails');

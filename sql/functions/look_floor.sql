@@ -1,7 +1,7 @@
 create or replace function trunkline.look_floor(queue text, keep bool) returns timestamptz
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Looks how far the floor under this session's scans can rise, stores it in the session's setting, and returns it; see
--- trunkline.floor, which calls this function.
+-- Determines how far the floor under this session's scans can rise, stores the new floor in the
+-- session's setting, and returns it. trunkline.floor calls this function.
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];

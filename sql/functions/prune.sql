@@ -8,7 +8,7 @@ create or replace function trunkline.prune(queue text, age interval) returns big
 -- Example:
 --     select trunkline.prune('emails', '30 days');
 declare
-    clock constant timestamptz := clock_timestamp(); -- a condition on the function itself, which changes, could not use an index
+    clock constant timestamptz := clock_timestamp(); -- read once, because a condition on a volatile function cannot use an index
     count bigint;
 begin
     perform trunkline.check_queue(queue);

@@ -46,8 +46,8 @@ begin
         get diagnostics changed = row_count;
         what := 'partitions that were missing';
         return next;
-        -- A leased message has a consumer, and messages behind it with the same key must wait. So a partition without a
-        -- holder gets an unknown holder until the lease ends.
+        -- A leased message has a consumer, and messages behind it with the same key must wait. So a
+        -- partition without a holder gets a random holder until the lease ends.
         execute format($q$
             update trunkline.%1$I h
             set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,

@@ -1,10 +1,11 @@
 create or replace function trunkline.refuse_row() returns trigger
     language plpgsql as $$
--- The trigger function of every queue's table: it refuses a row that no consumer could read. A row that was split or
--- put back is accepted unchanged. Every name includes its schema, so that the function needs no setting of search_path:
--- the function runs once per insert, and the setting alone would cost as much as the check. The first check needs few
--- steps for a row of one message, whose insert has no other messages to share the cost. A composite payload with a null
--- field is not `is not null`, and goes on to the second check.
+-- The trigger function of every queue's table: it refuses a row that no consumer could read. It
+-- accepts a row that was split or put back without changes. Every name includes its schema, so that
+-- the function needs no setting of search_path: the function runs once per insert, and the setting
+-- alone would cost as much as the check. The first check needs few steps for a row of one message,
+-- because no other messages share the cost of its insert. A composite payload with a null field
+-- fails `is not null`, and reaches the second check.
 begin
     if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
        and new.payload[1] is not null and new.metadata is null then

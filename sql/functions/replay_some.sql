@@ -52,7 +52,7 @@ begin
     begin
         execute restore into ids using others;
     exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
-        -- One by one, to name the dead letter whose value does not fit.
+        -- Restores the dead letters one by one, to name the one whose value does not fit.
         foreach letter in array others loop
             begin
                 execute restore using array[letter];

@@ -6,12 +6,13 @@ create or replace function trunkline.rewrite(
 -- Copies the rows of a table, truncates it, and inserts them again (see trunkline.compact). rows: null; its type is an
 -- array of the table's rows. Runs with the owner's right to truncate. The caller proves its own rights with a lock.
 --
--- No row is forgotten: the rows are read with a snapshot that is taken after the exclusive lock was granted, and every
--- transaction that had written to the table has ended by then. Functions that read the tables of a queue are volatile
--- for the same reason: a stable one reads with its caller's snapshot, which may be older than the lock that it waits for.
+-- No row is lost: the rows are read with a snapshot that is taken after the exclusive lock was
+-- granted, and every transaction that had written to the table has ended by then. Functions that
+-- read the tables of a queue are volatile for the same reason. A stable function reads with its
+-- caller's snapshot, which may be older than the lock that the function waits for.
 #variable_conflict use_variable
 declare
-    -- The speeds that are expected: bytes read, and bytes and rows copied, per second.
+    -- Expected speeds: bytes read, bytes copied, and rows copied, per second.
     read_speed constant float8 := 1.5e9;
     copy_speed constant float8 := 5e7;
     row_speed constant float8 := 1e5;
@@ -25,7 +26,7 @@ declare
     trigger text;
     count bigint;
 begin
-    -- Another type could convert the rows with functions of its own.
+    -- An array of another type could convert the rows with functions of that type.
     if pg_typeof(rows)::oid is distinct from (
            select t.typarray from pg_class c join pg_type t on t.oid = c.reltype
            where c.oid = main and c.relnamespace = rtrim('trunkline.', '.')::regnamespace)
@@ -39,8 +40,8 @@ begin
         refused := format('its table has %s, and would take longer than %s to read', pg_size_pretty(pg_relation_size(main)), max_pause);
         return;
     end if;
-    -- All others would wait behind a session that waits for an exclusive lock. So it does not wait for transactions that
-    -- last.
+    -- While a session waits for an exclusive lock, all others wait behind it. So this function does
+    -- not wait for transactions that began more than a second ago.
     select case when l.pid is null then 'a prepared transaction uses it'
                 else format('session %s (%s) uses it in a transaction that began at %s', l.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
                             date_trunc('second', a.xact_start)) end into refused
@@ -48,7 +49,7 @@ begin
     where l.locktype = 'relation' and l.relation = main and l.database = (select d.oid from pg_database d where d.datname = current_database())
       and l.pid is distinct from pg_backend_pid() and (l.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
     order by a.xact_start limit 1;
-    -- A dump takes its snapshot before its locks, and soon after it has connected.
+    -- pg_dump takes its snapshot before its locks, soon after it has connected.
     refused := coalesce(refused, (
         select format('session %s is pg_dump', a.pid) from pg_stat_activity a
         where a.datname = current_database() and a.application_name = 'pg_dump' limit 1));
@@ -64,7 +65,7 @@ begin
     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) filter (where a.attgenerated = ''),
            string_agg(format('coalesce(pg_column_size(q.%I), 0)', a.attname), ' + ' order by a.attnum) into columns, width
     from pg_attribute a where a.attrelid = main and a.attnum > 0 and not a.attisdropped;
-    -- A first look, while all other sessions work.
+    -- Estimates the cost before the lock, while all other sessions work.
     execute format('select count(*), coalesce(sum(l.width), 0) from (select %s as width from %s q limit $1) l', width, main)
         into live, bytes using ceil(seconds * row_speed) + 1;
     if live > seconds * row_speed or bytes > seconds * copy_speed or size < at_least + 10 * (bytes + 100 * live) then
@@ -81,7 +82,7 @@ begin
         refused := 'too many messages arrived during the compaction';
         return;
     end if;
-    -- Nothing is enqueued or deleted, so no trigger runs.
+    -- Copying enqueues and deletes no messages, so the triggers must not run.
     select array_agg(format('enable %s trigger %I', case t.tgenabled when 'R' then 'replica' when 'A' then 'always' else '' end, t.tgname)) into triggers
     from pg_trigger t where t.tgrelid = main and not t.tgisinternal and t.tgenabled <> 'D';
     foreach trigger in array coalesce(triggers, '{}') loop
@@ -97,7 +98,8 @@ begin
     foreach trigger in array coalesce(triggers, '{}') loop
         execute format('alter table only %s %s', main, trigger);
     end loop;
-    -- A dump that began in the meantime waits for the table, and would find it empty. The caller undoes all of this.
+    -- A dump that began in the meantime waits for the table and would find it empty. This error
+    -- makes the caller undo the copy.
     perform pg_stat_clear_snapshot();
     if exists (select from pg_stat_activity a where a.datname = current_database() and a.application_name = 'pg_dump') then
         raise exception 'pg_dump has begun' using errcode = 'object_not_in_prerequisite_state', hint = 'Compact the queue after the dump.';

@@ -1,7 +1,7 @@
 create or replace function trunkline.set_paused(queue text, paused bool) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Pauses or resumes a queue. Its functions are created again, so that a queue that is not paused pays nothing for the
--- check.
+-- Pauses or resumes a queue. Creates the queue's functions again, so that a queue that is not
+-- paused pays nothing for the check.
 #variable_conflict use_variable
 begin
     perform trunkline.lock_queue(queue);

@@ -1,8 +1,9 @@
 create or replace function trunkline.set_vacuum(queue text) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' as $$
--- Sets that autovacuum does not pause on the tables of a queue whose rows come and go with messages. Migrations call it,
--- for queues of older releases. A value that an operator has set stays. Returns false if a table is locked for longer
--- than three seconds; a running autovacuum gives way after one (deadlock_timeout).
+-- Lets autovacuum work without pauses on the tables of a queue whose rows come and go with
+-- messages. Migrations call this function for queues of older releases. A value that an operator
+-- has set stays. Returns false if a table is locked for longer than three seconds; a running
+-- autovacuum gives way after one second (deadlock_timeout).
 declare
     t record;
 begin

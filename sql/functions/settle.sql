@@ -19,7 +19,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     if length(reason) > 16384 then
-        -- The same bounds as in the library: tracebacks begin with the call and end with the error.
+        -- The library has the same bounds. Tracebacks begin with the call and end with the error.
         reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
     end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;

@@ -1,7 +1,8 @@
 create or replace function trunkline.sort_lanes(queue text, lanes int, first int) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Moves the rows of a queue with keys to the lanes of their keys: `lanes` of them, numbered from `first` on. Splits
--- rows that have keys of several lanes. The caller must have locked the table. Returns how many rows changed.
+-- Moves the rows of a queue with keys to the lanes of their keys. There are `lanes` lanes, numbered
+-- from `first`. Splits rows that have keys of several lanes. The caller must have locked the table.
+-- Returns how many rows changed.
 #variable_conflict use_variable
 declare
     rows text := 'queue_' || queue;
@@ -9,7 +10,7 @@ declare
     parts text;
     count bigint;
 begin
-    -- A generated column takes no value, not even its own.
+    -- A generated column accepts no value, not even the one that it has.
     select string_agg(quote_ident(a.attname), ', ' order by a.attnum), string_agg(case a.attname
                when 'id' then 'q.id + r.place - 1' when 'size' then 'r.size' when 'lane' then '$2 + r.lane'
                when 'metadata' then 'case when num_nonnulls(variadic q.metadata[r.place : r.place + r.size - 1]) > 0 '

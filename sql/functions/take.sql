@@ -40,7 +40,7 @@ begin
         if not found then
             perform trunkline.check_queue(queue); -- fails, with a hint
         elsif n = 1 then
-            -- A row with one message, at half the cost of taking rows apart.
+            -- Reads rows of one message, at half the cost of taking rows apart.
             look := 'select b.id, b.attempt, b.enqueued_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, %s) b';
         end if;
         return query execute format(look, 'do_take_' || queue, trunkline.floors(priorities, '$2'))
@@ -60,8 +60,8 @@ begin
                 perform trunkline.keep_floor(queue, reached);
                 return;
             end if;
-            -- Nothing was changed. Rolling back releases the look's locks on the tables; the floor that it found must
-            -- not be lost.
+            -- Nothing was changed. Undoing the search releases its locks on the tables. The handler
+            -- below restores the floor that the search found.
             raise exception sqlstate 'TL000';
         exception
             when sqlstate 'TL000' then

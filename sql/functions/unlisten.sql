@@ -1,6 +1,7 @@
 create or replace function trunkline.unlisten(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set client_min_messages = error as $$
--- Ends what trunkline.listen began, however often it was called for this queue. Does nothing if it was not called.
+-- Undoes trunkline.listen, no matter how often it was called for this queue. Does nothing if it was
+-- not called.
 --
 -- Example:
 --     select trunkline.unlisten('emails');

@@ -1,2 +1,2 @@
--- The listening session holds the lock, so that other sessions notice its end.
+-- The listening session holds the lock, so that other sessions notice when it ends.
 select pg_catalog.pg_advisory_lock($1)

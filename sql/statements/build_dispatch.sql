@@ -1,2 +1,2 @@
--- After the functions of every queue were installed.
+-- Runs after the functions of every queue were installed.
 select trunkline.build_dispatch('10s')

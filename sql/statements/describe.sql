@@ -1,4 +1,4 @@
--- The payload's type is read from the table's definition: it is stored nowhere else.
+-- The payload's type is read from the table's definition, because it is stored nowhere else.
 select q.name, coalesce(case when t.typbasetype operator(pg_catalog.<>) 0 then pg_catalog.format_type(t.typbasetype, t.typtypmod) end,
                         pg_catalog.format_type(t.oid, null), 'a type that was dropped'),
        q.max_attempts, extract(epoch from q.lease)::pg_catalog.float8, q.max_batch, q.created_at,

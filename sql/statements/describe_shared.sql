@@ -1,2 +1,2 @@
--- Makes the headers of the functions that all queues share their descriptions.
+-- Stores the headers of the functions that all queues share as their descriptions.
 select trunkline.describe_functions(null)

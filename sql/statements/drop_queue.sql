@@ -1,2 +1,2 @@
--- The function drops every object of the queue, as create_queue creates them.
+-- The function drops every object of the queue; the library drops none itself.
 select trunkline.drop_queue($1)

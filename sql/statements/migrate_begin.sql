@@ -1,6 +1,8 @@
--- Two processes may find no schema at the same time: one waits for the other when it creates the same object, and then at the lock. The lock is on a
--- table and needs the owner's rights; an advisory lock could be held by any role. Objects in the schema that belong to another role are refused: that
--- role could change them later, and they would run with the rights of their caller.
+-- Two processes may find no schema at the same time. One then waits for the other when it creates
+-- the same object, and afterwards at the lock. The lock is on a table and needs the owner's rights,
+-- because any role could hold an advisory lock. Objects in the schema that belong to another role
+-- are refused: that role could change them later, and they would run with the rights of their
+-- caller.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;

@@ -1,5 +1,7 @@
--- Adds rows of another shard to a queue, in the given order. Skips rows that the queue received before, recognized by their ids in the other shard.
--- Returns the added rows, with their old and new ids. They are due now; the next statement of the transaction (move_due.sql) sets the due times that are later.
+-- Adds rows of another shard to a queue, in the given order. Skips rows that the queue received
+-- before, recognized by their ids in the other shard. Returns the added rows, with their old and
+-- new ids. They are due now; the next statement of the transaction (move_due.sql) sets later due
+-- times.
 with given as materialized (
     select * from rows from (
         pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($4::pg_catalog.timestamptz[]), pg_catalog.unnest($5::int[]), pg_catalog.unnest($6::int[]),

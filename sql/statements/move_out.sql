@@ -1,6 +1,8 @@
--- Moves rows after an id from the queue's table to trunkline.moving, on their way to another shard. Rows that are leased, or locked by another
--- transaction, stay. Rows are read by id, because that index exists whether or not a queue has priorities. own: the values of columns that users added.
--- Payloads are written so that every session reads them alike, whatever the settings on either server.
+-- Moves rows after an id from the queue's table to trunkline.moving, for another shard. Rows that
+-- are leased, or locked by another transaction, stay. Rows are read by id, because that index
+-- exists whether or not a queue has priorities. own: the values of columns that users added.
+-- Payloads are written in a form that every session reads alike, whatever the settings on either
+-- server.
 with picked as materialized (
     select q.id from trunkline.{queue_} q
     where q.id operator(pg_catalog.>) $3::bigint

@@ -1,6 +1,8 @@
--- Tables for messages that move to another shard. No transaction of one server can move them. Messages that were taken out of a queue wait in "moving"
--- until the other shard has them. The other shard records in "moved" what it received, so that a repeated move does not move a message twice. The
--- first drain that moves messages creates the tables, owned by the owner of the schema. Because of the lock, a second drain waits for the first.
+-- Creates the tables for messages that move to another shard. No transaction of one server can move
+-- them. Messages that were taken out of a queue wait in "moving" until the other shard has them.
+-- The other shard records in "moved" what it received, so that a repeated move does not move a
+-- message twice. The first drain that moves messages creates the tables, owned by the owner of the
+-- schema. Because of the lock, a second drain waits for the first.
 set local search_path = pg_catalog, pg_temp;
 lock table trunkline.stripe in share update exclusive mode;
 create table if not exists trunkline.moving (
@@ -40,7 +42,7 @@ begin
         execute format('alter table %s owner to %I', made, (
             select pg_get_userbyid(s.relowner) from pg_class s where s.oid = 'trunkline.stripe'::regclass));
     end loop;
-    -- As trunkline.apply_shared_rights does once the table exists.
+    -- Grants what trunkline.apply_shared_rights grants once the table exists.
     for operator in
         select distinct g.role from trunkline.granted g join pg_roles r on r.rolname = g.role
         where g.kind = 'operator' and g.queue = '' and not has_column_privilege(r.oid, 'trunkline.moving', 'size', 'select')

@@ -1,2 +1,2 @@
--- Prepared and never run: the description of its result is all that is needed.
+-- Prepared, but never executed: only the description of its result is needed.
 select payload from trunkline.{queue_} limit 0

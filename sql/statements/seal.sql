@@ -1,5 +1,6 @@
--- The lock waits for running inserts and transactions, so rows that are not visible after that do not exist. A constraint that no row satisfies needs
--- no trigger, costs other queues nothing, and disappears with `unseal`.
+-- The lock waits for running inserts and transactions, so rows that are not visible after that do
+-- not exist. The table then gets a constraint that no row satisfies. It needs no trigger, costs
+-- other queues nothing, and `unseal` removes it.
 set local search_path = pg_catalog, pg_temp;
 set local lock_timeout = '1s';
 lock table trunkline.{queue_} in access exclusive mode;

@@ -1,2 +1,3 @@
--- Producers notice within seconds. The end of a drain does not rely on that: it makes the table refuse rows (seal.sql).
+-- Producers notice the change within seconds. The end of a drain does not rely on that: it makes
+-- the table refuse rows (seal.sql).
 update trunkline.stripe set drains = $1

@@ -1,2 +1,2 @@
--- Reads one row, and seldom: at the start, and every few seconds while messages are enqueued.
+-- Reads one row. Runs at the start, and every few seconds while messages are enqueued.
 select number, drains from trunkline.stripe

@@ -1,4 +1,5 @@
--- The transactions of this database that have an id, prepared ones included. Each of them holds a lock on its id until it has ended.
+-- Returns the transactions of this database that have an id, including prepared ones. Each of them
+-- holds a lock on its id until it has ended.
 select l.transactionid::pg_catalog.text
 from pg_catalog.pg_locks l
 where l.locktype operator(pg_catalog.=) 'transactionid' and l.mode operator(pg_catalog.=) 'ExclusiveLock' and l.granted

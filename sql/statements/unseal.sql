@@ -1,4 +1,4 @@
--- Locks the table only if it has the constraint, and not behind a transaction that stays open.
+-- Locks the table only if it has the constraint, and waits for the lock for at most ten seconds.
 do $$ begin
     if exists (
         select from pg_catalog.pg_constraint c where c.conrelid operator(pg_catalog.=) 'trunkline.{queue_}'::pg_catalog.regclass and c.conname operator(pg_catalog.=) 'drained')

@@ -1,6 +1,6 @@
 //! Makes untrusted text safe to print on a terminal.
 
-/// Returns a text on one line, without characters that control a terminal.
+/// Returns a text as one line, without characters that control a terminal.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
 }

@@ -51,8 +51,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 /// The number of freed bytes, and the reason if there are none.
 type Compacted = (i64, Option<String>);
 
-/// Returns the number of freed bytes. Also returns the reason if deleted rows occupy space and none
-/// was freed.
+/// Returns the number of freed bytes. If deleted rows occupy space but no byte was freed, also
+/// returns the reason.
 async fn compact<T: Payload>(
     queue: Queue<T>,
     (at_least, max_pause, if_held): (i64, f64, bool),

@@ -48,8 +48,8 @@ pub struct Database {
     pub verbose: bool,
 }
 
-/// Refuses an empty option, such as the value of an unset shell variable, because it would select
-/// another database. The environment variable may be empty.
+/// Refuses an empty option, such as the value of an unset shell variable, because an empty option
+/// would select another database. The environment variable may be empty.
 fn named(url: &str) -> std::result::Result<String, &'static str> {
     let has_empty_line = |text: String| text.split('\n').any(|line| line.trim().is_empty());
     if url.trim().is_empty() && !std::env::var("DATABASE_URL").is_ok_and(has_empty_line) {
@@ -69,7 +69,7 @@ impl Database {
         self.given().len() > 1
     }
 
-    /// Connects to one database. Reports the database, unless a connection string names it.
+    /// Connects to one database. Reports which database it is, unless a connection string names it.
     pub async fn connect(&self) -> Result<Db> {
         match self.given()[..] {
             [] => {}
@@ -100,7 +100,7 @@ impl Database {
         tried.map(|(place, db)| db.map(|db| (place.clone(), db)).map_err(|error| error.at(&place))).collect()
     }
 
-    /// Connects to each server. One of several that cannot be reached is an error in its place.
+    /// Connects to each server. Each of several that cannot be reached is an error in the result.
     pub async fn try_each(&self) -> Result<Vec<(String, Result<Db>)>> {
         if !self.is_sharded() {
             return Ok(vec![(String::new(), Ok(self.connect().await?))]);
@@ -115,7 +115,6 @@ impl Database {
         Ok(dbs)
     }
 
-    /// Connects to several servers that hold queues of the same names.
     pub async fn shards(&self) -> Result<shards::Set> {
         let given = self.given();
         given.iter().try_for_each(|url| check(url))?;
@@ -171,7 +170,7 @@ impl Database {
 async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     let mut opened = db.queue(name).await;
     for _ in 0..3 {
-        // Opening changes nothing, so a broken connection is followed by a second attempt.
+        // Opening changes nothing, so it is safe to try once more after a broken connection.
         if opened.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
             opened = db.queue(name).await;
         }
@@ -187,7 +186,7 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     }
 }
 
-/// Returns a hint to the SQL functions, which accept every type.
+/// Returns a hint that names the SQL functions, which accept every type.
 fn in_sql(name: &str) -> String {
     format!(
         "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
@@ -202,7 +201,7 @@ fn readable(error: trunkline::Error, name: &str) -> Error {
     }
 }
 
-/// Connects to a private PostgreSQL, to which libpq's variables do not apply.
+/// Connects to a private PostgreSQL. libpq's variables do not apply to it.
 pub async fn connect_to_private(url: &str) -> Result<Db> {
     let ours = |name: &str| name.starts_with("TRUNKLINE_").then(|| std::env::var(name).ok()).flatten();
     Ok(Db::connect_with(url, ours).await?)
@@ -243,9 +242,9 @@ fn in_schema(url: &str, schema: Option<&str>) -> String {
     }
 }
 
-/// Refuses a text that is not a connection string, and a connection string in which a part of the
-/// password would be taken for the host. The error does not repeat the text, because it may contain
-/// a secret.
+/// Refuses a text that is not a connection string. Also refuses a connection string in which part
+/// of the password would be parsed as the host. The error does not repeat the text, because it may
+/// contain a secret.
 fn check(url: &str) -> Result<()> {
     let told = match url.split_once("://") {
         Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
@@ -265,8 +264,8 @@ fn check(url: &str) -> Result<()> {
         .hint("--database-url and DATABASE_URL have the form postgres://user@host/database or host=… dbname=…"))
 }
 
-/// Returns true if the first `@` does not end the login: another `@` follows in the host, or the
-/// first `@` is part of an option.
+/// Returns true if the first `@` does not end the login, because another `@` follows in the host or
+/// the first `@` is part of an option.
 fn is_torn(rest: &str) -> bool {
     rest.split_once('@').is_some_and(|(login, rest)| {
         let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));

@@ -67,7 +67,6 @@ fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
     Ok(proxy)
 }
 
-/// Joins a host, or a folder, and a port.
 fn place(words: &[String]) -> String {
     match words {
         [host, port] if host.contains(':') && !host.starts_with(['[', '/']) => format!("[{host}]:{port}"),

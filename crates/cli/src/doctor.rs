@@ -52,7 +52,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Returns a doctor that skips these checks and queues.
 pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> {
     if let Some(other) = skip_checks.iter().find(|name| !Doctor::checks().any(|check| check == *name)) {
         let checks = Doctor::checks().collect::<Vec<_>>().join(", ");
@@ -105,7 +104,7 @@ fn verdict(found: &[(String, Finding)], is_strict: bool) -> Result<()> {
     }
 }
 
-/// Returns the finding about one of several servers that cannot be examined.
+/// Returns the finding for a server that cannot be examined, if there are several servers.
 fn unreachable(error: &Error) -> Finding {
     let (what, hint) = error.told();
     Finding {

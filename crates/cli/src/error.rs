@@ -1,4 +1,4 @@
-//! The error of a verb: one line that describes it, and one line with advice.
+//! The error of a verb: a line that describes the error, and a line with advice.
 
 use std::{fmt, io};
 
@@ -9,7 +9,7 @@ use crate::{clean::clean, own_words::own, text::Text};
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error. Displays as a sentence, followed by a hint on its own line if there is one.
+/// An error. It is displayed as a sentence, followed by a hint on a separate line if there is one.
 #[derive(Debug)]
 pub enum Error {
     /// A failure; exit code 1.
@@ -20,7 +20,7 @@ pub enum Error {
     Usage(String, Option<String>),
     /// A check has found problems; the second field is the exit code.
     Found(String, u8),
-    /// The reader of the output has gone away, which is not an error for the user.
+    /// The reader of the output is gone. This is not an error for the user.
     OutputClosed,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Replaces the names of Rust types in the library's errors, which mean nothing to a user.
+/// Replaces the names of Rust types in the library's errors, because users do not know them.
 fn told(error: &trunkline::Error) -> String {
     let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
     own(&error.to_string()).replace(text, "the text").replace(metadata, "the metadata")

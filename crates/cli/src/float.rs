@@ -1,4 +1,4 @@
-//! Floating point numbers in Postgres' text form, which is not Rust's.
+//! Floating point numbers in Postgres' text form, which differs from Rust's.
 
 use std::{
     fmt::{LowerExp, Write},
@@ -7,13 +7,13 @@ use std::{
 
 /// A type of floating point numbers.
 pub trait Float: Copy + FromStr + LowerExp {
-    /// The power of ten at which Postgres starts to write an exponent. It is the number of digits
-    /// that the type always preserves.
+    /// The power of ten at which Postgres starts to write an exponent. It is also the number of
+    /// digits that the type always preserves.
     const DIGITS: i32;
     fn is_infinite(self) -> bool;
     fn is_zero(self) -> bool;
-    /// Returns the number without its sign, as a whole number and the power of two by which to
-    /// multiply it.
+    /// Returns the number without its sign, as a whole number and the power of two to multiply it
+    /// by.
     fn parts(self) -> (u64, i32);
 }
 
@@ -78,8 +78,8 @@ pub fn text<T: Float>(number: T) -> String {
         if !whole(&scientific).is_some_and(|digits| is_between(number.parts(), digits)) {
             break;
         }
-        // Rust's output may lie exactly half way between two numbers, where parsing rounds to the
-        // right one. Postgres avoids such digits.
+        // Rust's output may lie exactly half way between two numbers. Parsing rounds it to the
+        // right one, but Postgres avoids such digits.
         scientific = format!("{number:.*e}", after_point + 1);
     }
     let Some((mantissa, exponent)) = scientific.split_once('e').and_then(|(m, e)| Some((m, e.parse::<i32>().ok()?)))
@@ -123,8 +123,8 @@ fn whole(scientific: &str) -> Option<(u64, i32)> {
 fn is_between((fraction, two): (u64, i32), (digits, ten): (u64, i32)) -> bool {
     let (even, digits) = (digits.trailing_zeros() as i32, u128::from(digits >> digits.trailing_zeros()));
     let Some(fives) = 5_u128.checked_pow(ten.unsigned_abs()) else { return false };
-    // Half way is an odd number of half steps. So the numbers can only be equal if both sides have
-    // the same power of two.
+    // The point half way is an odd number of half steps. So the numbers can only be equal if both
+    // sides have the same power of two.
     let halfway = |odd: u64| match ten {
         0.. => digits.checked_mul(fives) == Some(odd.into()),
         _ => Some(digits) == fives.checked_mul(odd.into()),

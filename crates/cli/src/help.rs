@@ -1,5 +1,6 @@
-//! Lays out the texts that follow the options in help for the terminal, and lets values begin with
-//! a minus. A paragraph fills the width of the terminal. A list item is indented to its own column.
+//! Formats the texts that follow the options in the help for the terminal, and lets values begin
+//! with a minus sign. A paragraph fills the width of the terminal. A list item is indented to its
+//! own column.
 
 use clap::Command;
 
@@ -8,7 +9,7 @@ const WIDEST: usize = 100;
 /// The minimum width of a second column. A narrower column is dropped.
 const NARROWEST: usize = 24;
 
-/// Lays out the help of a command and of all commands below it.
+/// Formats the help of a command and of all its subcommands.
 pub fn laid_out(command: Command) -> Command {
     let width = width();
     every(command, width)
@@ -22,8 +23,8 @@ fn every(command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| every(below, width))
 }
 
-/// Passes negative times and numbers to their parsers, whose errors say what is possible. Otherwise
-/// they would be taken for unknown options.
+/// Passes negative times and numbers to their parsers, whose errors list the possible values.
+/// Otherwise clap would report them as unknown options.
 pub fn with_negative_values(command: Command) -> Command {
     let command = command.mut_args(|arg| match arg.get_value_names() {
         Some([name]) if ["TIME", "WHEN"].contains(&name.as_str()) => arg.allow_hyphen_values(true),

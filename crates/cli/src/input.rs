@@ -18,8 +18,8 @@ use crate::{
 /// The argument that means standard input.
 const STDIN: &str = "-";
 
-/// Returns the payloads that the arguments name. `-` stands for all of standard input, which can be
-/// read only once.
+/// Returns the payloads that the arguments name. `-` stands for all of standard input, and only one
+/// argument may be `-`.
 pub async fn arguments(payloads: Vec<OsString>) -> Result<Vec<Text>> {
     if payloads.iter().filter(|payload| *payload == STDIN).count() > 1 {
         return Err(only_once());

@@ -7,7 +7,7 @@ use trunkline::{Description, Metadata, Readable};
 
 use crate::text::Text;
 
-/// Returns true if the queue's payload type is JSON, so that payloads are printed unchanged.
+/// Returns true if the queue's payload type is JSON. The program then prints payloads unchanged.
 pub fn is_of_json(queue: &Description) -> bool {
     matches!(queue.payload.as_str(), "json" | "jsonb")
 }
@@ -40,11 +40,11 @@ impl Line {
         }
     }
 
-    /// Adds a payload. JSON is added unchanged, so that numbers keep all digits. Any other payload
-    /// is added as a string, or in hexadecimal digits if it is not valid text.
+    /// Adds a payload. JSON is added unchanged, so that numbers keep all digits. Other payloads are
+    /// added as a string, or in hexadecimal digits if they are not valid text.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {
-            // These line breaks are outside strings; inside strings they are escaped.
+            // Line breaks inside strings are escaped, so these line breaks are outside strings.
             (name, text) if of_json => self.with_raw(name, &text.replace(['\n', '\r'], " ")),
             (name, text) => self.with(name, text),
         }

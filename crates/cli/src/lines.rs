@@ -17,12 +17,12 @@ use crate::{
     text::Text,
 };
 
-/// The maximum number of lines in a chunk, which becomes one statement and one commit. This many
-/// lines fill all batches of a statement.
+/// The maximum number of lines in a chunk. A chunk becomes one statement and one commit, and this
+/// number of lines fills all batches of a statement.
 const CHUNK_LINES: usize = 8 * 1024;
 /// The maximum number of bytes in a chunk. The last line may exceed it.
 const CHUNK_BYTES: usize = 768 << 10;
-/// The number of chunks that are read ahead.
+/// The number of chunks that the thread reads ahead.
 const AHEAD: usize = 2;
 /// The time that the program waits for more input before it enqueues the lines that it already has.
 /// So even a single line is enqueued promptly.
@@ -64,8 +64,8 @@ impl Lines {
     }
 }
 
-/// Returns true if standard input is idle for [`PATIENCE`]. The check works because reads of this
-/// size bypass Rust's buffer.
+/// Returns true if standard input is idle for [`PATIENCE`]. The check is reliable because reads of
+/// this size bypass Rust's buffer.
 fn is_stdin_idle() -> bool {
     let stdin = io::stdin();
     !matches!(poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE)), Ok(1..))
@@ -91,7 +91,7 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
 struct Reader<R> {
     input: BufReader<R>,
     longest: usize,
-    /// Returns true if no more input is available for now.
+    /// True if no more input is available for now.
     is_idle: fn() -> bool,
     /// The number of the last line that was read.
     number: u64,

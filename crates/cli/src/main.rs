@@ -1,6 +1,6 @@
 //! The program `trunkline`: its arguments, and the dispatch to each verb.
 
-// `println!` panics if the reader has gone away, for example after `head` ends.
+// `println!` panics if the reader is gone, for example after `head` ends.
 #![deny(clippy::print_stdout)]
 
 mod own_words;
@@ -59,8 +59,8 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Messages are allocated in one thread and freed in another. With glibc's allocator, this takes a
-/// third of a relay's time. Builds without relays keep glibc's allocator, because it uses less
+/// One thread allocates messages and another thread frees them. With glibc's allocator, this takes
+/// a third of a relay's time. Builds without relays keep glibc's allocator, because it uses less
 /// memory: 37 MB to enqueue a million lines, compared with 105 MB.
 #[cfg(feature = "trunkline-relay")]
 #[global_allocator]
@@ -237,8 +237,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the program in a spawned task, because the thread that blocks on the runtime would need
-/// twice as much time.
+/// Runs the program in a spawned task. Running it on the thread that blocks on the runtime would
+/// take twice as long.
 fn on_runtime(program: Program) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|cause| Error::new(format!("cannot start threads: {cause}")))?;
@@ -247,7 +247,6 @@ fn on_runtime(program: Program) -> Result<()> {
     ended.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }
 
-/// Runs blocking work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }

@@ -15,7 +15,7 @@ pub fn priority(text: &str) -> Result<u8, String> {
     text.trim().parse().map_err(|_| "expected a whole number from 0 to 9".to_owned())
 }
 
-/// Parses the number of messages per second. The server refuses what is out of bounds.
+/// Parses a number of messages per second. The server refuses numbers that are out of bounds.
 pub fn rate(text: &str) -> Result<f64, String> {
     text.trim().parse().map_err(|_| "expected a number of messages, such as 50 or 0.5".to_owned())
 }

@@ -19,7 +19,7 @@ pub struct Outage {
 
 impl Outage {
     /// Records that a statement failed. Returns how long to wait before the next attempt, or the
-    /// error if waiting cannot help.
+    /// error if waiting does not help.
     pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
         let Error::Database(cause) = &error else { return Err(error) };
         if !passes(cause) {
@@ -45,8 +45,8 @@ impl Outage {
     }
 }
 
-/// Returns true if the server's state caused the error, not the statement. The state can change by
-/// itself.
+/// Returns true if the server's state caused the error, and not the statement. The state can change
+/// without any action.
 fn passes(error: &trunkline::Error) -> bool {
     if error.is_outcome_unknown() && error.is_closed() {
         return true;

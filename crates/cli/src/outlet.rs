@@ -1,4 +1,4 @@
-//! Standard output as the end of a delivery. A message counts as delivered once the reader has read
+//! Standard output, where a delivery ends. A message counts as delivered once the reader has read
 //! it.
 
 use std::{
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Result};
 
-/// The system writes at most this many bytes to a pipe as a unit. So if a write of this size
+/// The maximum size of a write to a pipe that the system does not split. So if a write of this size
 /// blocks, no part of it has been written.
 const PIECE: usize = 4096;
 /// The usual capacity of a pipe.
@@ -63,7 +63,8 @@ struct Progress {
     ended: bool,
 }
 
-/// A writer that works in its own thread, so that a slow reader delays nothing else.
+/// A writer that works in its own thread, so that a slow reader does not delay the rest of the
+/// program.
 pub struct Outlet {
     chunks: mpsc::Sender<Chunk>,
     sent: u64,
@@ -110,7 +111,7 @@ impl Outlet {
         let _ = self.chunks.send(chunk); // if the thread has failed, `written` reports it
     }
 
-    /// Waits until everything that was sent is written or cannot be written any more.
+    /// Waits until everything that was sent is written or can no longer be written.
     pub async fn written(&mut self) -> Result<()> {
         let sent = self.sent;
         let at = self.progress.wait_for(|at| at.written >= sent || at.ended).await;
@@ -141,7 +142,7 @@ impl Outlet {
         if self.is_pipe { PIPE.saturating_sub(self.unread()) } else { u64::MAX }
     }
 
-    /// Returns true if the reader has gone away.
+    /// Returns true if the reader is gone.
     pub fn is_closed(&self) -> bool {
         let mut asked = [PollFd::new(&*self.out, PollFlags::empty())];
         let found = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
@@ -162,8 +163,8 @@ impl Outlet {
         if all_count { self.progress.borrow().written } else { self.taken() }
     }
 
-    /// Waits until the reader has read something, and returns true once it has read everything that
-    /// was written, or has gone away.
+    /// Waits until the reader has read something. Returns true once the reader has read everything
+    /// that was written, or is gone.
     pub async fn some_read(&self) -> bool {
         let (seen, since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
         loop {

@@ -1,4 +1,4 @@
-//! Writes to standard output. Does not panic if the reader has gone away.
+//! Writes to standard output. Does not panic if the reader is gone.
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// Adds a hint to the error: the change was made, but its result could not be written.
+/// Adds a hint to the error that the change was made although its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
     written.map_err(|error| error.hint("the change was made; do not repeat the command because of this error"))
 }
@@ -52,7 +52,7 @@ pub fn if_paused(queue: &Description) {
     }
 }
 
-/// Columns with headers. A header that begins with `>` marks a column of numbers.
+/// A table with headers. A header that begins with `>` marks a column of numbers.
 pub struct Table(Vec<String>, Vec<Vec<String>>);
 
 impl Table {
@@ -60,7 +60,6 @@ impl Table {
         Self(headers.into_iter().map(str::to_owned).collect(), Vec::new())
     }
 
-    /// Leaves a column out.
     fn without(mut self, header: &str) -> Self {
         if let Some(at) = self.0.iter().position(|one| one == header) {
             self.0.remove(at);

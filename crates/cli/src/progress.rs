@@ -30,7 +30,7 @@ pub fn messages(name: &'static str, length: u64) -> ProgressBar {
         .with_prefix(name)
 }
 
-/// Creates a bar for an unknown number of messages. The bar's message shows further counts.
+/// Creates a bar for an unknown number of messages. The bar's text shows further counts.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
         .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))

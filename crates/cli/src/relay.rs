@@ -124,7 +124,7 @@ mod with_brokers {
         Ok(())
     }
 
-    /// Runs the relay until it is asked to stop. Returns its progress and the queue's name.
+    /// Runs the relay until `asked` ends. Returns its progress and the queue's name.
     async fn carry<'a>(
         args: &'a Args,
         database: &Database,
@@ -143,8 +143,8 @@ mod with_brokers {
         }
     }
 
-    /// The sender of lines to the thread that writes standard error. The thread is separate,
-    /// because a stuck reader must not delay the renewal of leases.
+    /// Sends lines to the thread that writes to standard error. That thread is separate, because a
+    /// stuck reader must not delay the renewal of leases.
     #[derive(Clone)]
     struct ErrorLines(SyncSender<Said>);
 

@@ -78,8 +78,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     let mut found = Vec::with_capacity(names.len());
     let mut uncounted = Uncounted::default();
     for page in names.chunks(PAGE) {
-        // A queue that the role may not read makes the statement for its whole page fail. Counted
-        // alone, the queue fails with its own error.
+        // If the role may not read a queue, the statement for its whole page fails. A statement for
+        // that queue alone fails with the queue's own error.
         let counted = match page.iter().all(|name| known.contains_key(name)) {
             true => of_page(page, &known, db).await.ok(),
             false => None,
@@ -118,7 +118,7 @@ async fn of_page(page: &[String], known: &BTreeMap<String, bool>, db: &Db) -> tr
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
     let mut lines: Vec<QueueCounts> =
         db.run_in_catalog(&counts, ()).await?.into_iter().map(|counted| line(counted, known)).collect();
-    // Several processes of the server may count in parallel, so the order of the rows is undefined.
+    // The server may count in several parallel processes, so the order of the rows is undefined.
     let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
     Ok(page.iter().filter_map(next).collect())
 }
@@ -135,8 +135,8 @@ fn line(counted: Counted, known: &BTreeMap<String, bool>) -> QueueCounts {
     QueueCounts { queue, is_paused, shard: None, stats }
 }
 
-/// Returns the sum and then the parts of each queue. A shard that does not answer is reported on
-/// standard error and left out of the sum.
+/// Returns the sum and then the parts of each queue. Reports a shard that does not answer on
+/// standard error, and leaves it out of the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
     for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
         let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
@@ -157,7 +157,7 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     for name in names {
         let queue = shards.queue::<Unread>(&name).await?;
         let (is_paused, stats) = (queue.description().is_paused, queue.stats().await);
-        // A sum of nothing would look like an empty queue.
+        // A sum of no counts would look like an empty queue.
         if let Some(error) = error_of_all(&stats.parts) {
             if !(is_all && lacks_right(error)) {
                 return Err(error.clone().into());
@@ -184,7 +184,7 @@ struct Uncounted {
 }
 
 impl Uncounted {
-    /// The number of queues that the warning names. All others are only counted.
+    /// The number of queues that the warning names. Further queues are only counted.
     const NAMED: usize = 3;
 
     fn add(&mut self, name: &str, error: trunkline::Error) {
@@ -192,8 +192,8 @@ impl Uncounted {
         self.error = Some(error);
     }
 
-    /// Warns about the queues and returns the other queues' counts. Without any counts, returns the
-    /// error.
+    /// Warns about the queues and returns the other queues' counts. If there are no counts, returns
+    /// the error.
     fn or(self, found: Vec<QueueCounts>) -> Result<Vec<QueueCounts>> {
         let Some(error) = self.error else { return Ok(found) };
         if found.is_empty() {

@@ -22,7 +22,7 @@ impl Stop {
     pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-        // `nohup` ignores SIGHUP, and a handler would undo that.
+        // `nohup` makes the program ignore SIGHUP, and a handler would undo that.
         let hangup = if is_hangup_ignored() { None } else { Some(listen(SignalKind::hangup())?) };
         let (asked, stop) = watch::channel(false);
         tokio::spawn(note(interrupt, terminate, hangup, asked, last));
@@ -41,8 +41,8 @@ impl Stop {
     }
 }
 
-/// Returns true if SIGHUP is ignored, or if the system does not report whether it is. SIGHUP then
-/// keeps its current action.
+/// Returns true if SIGHUP is ignored, or if the system does not report whether it is. In both cases
+/// the program leaves SIGHUP as it is.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

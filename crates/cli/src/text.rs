@@ -62,7 +62,7 @@ impl Text {
     }
 }
 
-/// Returns an error for a table, shortened to its start and end if it is long.
+/// Returns an error for a table. Shortens a long error to its start and end.
 pub fn preview_of_error(error: &str) -> String {
     const ENDS: (usize, usize) = (160, 80);
     let left_out = error.chars().count().saturating_sub(ENDS.0 + ENDS.1);
@@ -153,7 +153,7 @@ impl FromSql<'_> for Text {
     }
 }
 
-/// A payload that is never read. Verbs that use it work with every type.
+/// A payload that is never read. Verbs that use this type work with every payload type.
 #[derive(Debug)]
 pub struct Unread;
 

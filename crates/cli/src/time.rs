@@ -9,14 +9,13 @@ pub fn rfc3339(time: SystemTime) -> String {
     to_digits(time, 3)
 }
 
-/// Formats a time as RFC 3339 in UTC, for programs, to the microsecond, which is Postgres'
-/// precision.
+/// Formats a time as RFC 3339 in UTC, to the microsecond (Postgres' precision), for programs.
 pub fn exact(time: SystemTime) -> String {
     to_digits(time, 6)
 }
 
-/// Formats a time. A time outside the years -9999 to 9999 is replaced by the nearest time that can
-/// be formatted.
+/// Formats a time. Replaces a time outside the years -9999 to 9999 by the nearest time that can be
+/// formatted.
 fn to_digits(time: SystemTime, digits: usize) -> String {
     let last = if time < UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.digits$}", Timestamp::try_from(time).unwrap_or(last))
@@ -38,7 +37,7 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The maximum duration that an argument may have. The library refuses what is too long for a
+/// The maximum duration of an argument. The library refuses a duration that is too long for a
 /// lease.
 const LONGEST: Duration = Duration::from_secs(36_500 * 86_400);
 
@@ -56,7 +55,7 @@ pub fn more_than_zero(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a duration in which numbers without a unit are in `unit`, of `seconds` seconds each.
+/// Parses a duration. A number without a unit is in `unit`, which is `seconds` seconds long.
 pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String> {
     let wrong =
         || format!("expected a time: a number of {unit}, or a number with a unit, such as 250ms, 90s, 5m, 1h30m, 7d");

@@ -1,5 +1,4 @@
-//! Formats an error's reason for people. Leaves out the statement, because Trunkline itself wrote
-//! it.
+//! Formats an error's reason for people. Leaves out the statement, because it is Trunkline's own.
 
 use std::error::Error as _;
 

@@ -8,7 +8,7 @@ use trunkline::{
 /// The text of a statement in which `trunkline.` and `'trunkline'` have been replaced by the
 /// schema's actual name.
 ///
-/// The schema's name is filled in first, so that a queue may be called `trunkline` or
+/// The schema's name is filled in first, so that a queue may have the name `trunkline` or
 /// `trunkline.x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
@@ -24,14 +24,12 @@ impl Text {
         Self(text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'")))
     }
 
-    /// Fills a placeholder such as `{queue}` with a value. The value itself contains no
-    /// placeholders.
+    /// Fills a placeholder such as `{queue}` with a value, which contains no placeholders itself.
     #[must_use]
     pub fn with(self, hole: &str, value: &str) -> Self {
         Self(self.0.replace(&format!("{{{hole}}}"), value))
     }
 
-    /// Fills a placeholder with another text.
     #[must_use]
     pub fn with_text(self, hole: &str, text: &Self) -> Self {
         self.with(hole, &text.0)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The account that runs the server. It is the caller's account, except for root, because
+/// The account that runs the server. It is the caller's account, unless the caller is root:
 /// PostgreSQL refuses to run as root.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {

@@ -34,8 +34,8 @@ impl Cluster {
     }
 
     /// Returns the default folder of a kept cluster: `trunkline/postgres` in `XDG_DATA_HOME`,
-    /// `~/.local/share` or `~/Library/Application Support`. For root it is in `/var/lib` if the
-    /// server's account may not enter those folders.
+    /// `~/.local/share` or `~/Library/Application Support`. For root the folder is in `/var/lib` if
+    /// the server's account may not enter the other folders.
     ///
     /// Fails if neither that variable nor `HOME` is set.
     ///
@@ -48,8 +48,8 @@ impl Cluster {
         places::data()
     }
 
-    /// Returns the cluster that runs in the folder `path`, to stop or restart it; `None` if none
-    /// runs. Dropping the value does not affect the server.
+    /// Returns the cluster that runs in the folder `path`, to stop or restart it. Returns `None` if
+    /// no cluster runs there. Dropping the value does not affect the server.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -91,7 +91,7 @@ impl Builder {
     }
 
     /// Adds a server setting, as in postgresql.conf. If a name is set several times, the last value
-    /// counts. `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server
+    /// applies. `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server
     /// that is already running keeps its settings.
     ///
     /// ```
@@ -102,14 +102,14 @@ impl Builder {
         self
     }
 
-    /// Adds an environment variable of the server's processes, in addition to the variables
-    /// inherited from this process. If a name is set several times, the last value counts.
-    /// Variables whose names begin with `PG` are not inherited, but may be given here. The variable
+    /// Adds an environment variable for the server's processes, in addition to the variables
+    /// inherited from this process. If a name is set several times, the last value applies.
+    /// Variables whose names begin with `PG` are not inherited, but may be set here. The variable
     /// applies at every start, and also to `pg_ctl`, which starts the server. It does not apply
     /// while the cluster is created. A server that is already running keeps its environment.
     ///
-    /// A name that is empty or contains `=` makes [`start`](Builder::start) fail. So does a zero
-    /// byte in name or value.
+    /// [`start`](Builder::start) fails if a name is empty or contains `=`, or if a name or value
+    /// contains a zero byte.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary()
@@ -120,7 +120,7 @@ impl Builder {
         self
     }
 
-    /// Keeps the server running after this process has ended if `stay` is true. Only a kept cluster
+    /// Sets whether the server continues to run after this process has ended. Only a kept cluster
     /// may stay.
     ///
     /// ```

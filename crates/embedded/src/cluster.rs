@@ -10,11 +10,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A private PostgreSQL. Its only address is a socket in a folder that is closed to other users.
+/// A private PostgreSQL. It listens only on a socket in a folder that is closed to other users.
 ///
 /// The cluster ends when the value is dropped, and also when its process is killed. A temporary
-/// cluster is then stopped and removed, and a kept one is stopped. A cluster that stays
-/// ([`stay`](crate::Builder::stay)), or that was already running, is left running.
+/// cluster is then stopped and removed, and a kept cluster is stopped. A cluster that stays
+/// ([`stay`](crate::Builder::stay)), or that was already running, continues to run.
 ///
 /// ```no_run
 /// # use trunkline_embedded::{Cluster, Stop};
@@ -45,7 +45,8 @@ pub(crate) enum End {
 }
 
 impl Cluster {
-    /// Returns the server that runs in the folder `path` of [`Cluster::at`]; `None` if none runs.
+    /// Returns the server that runs in the folder `path` of [`Cluster::at`], or `None` if no server
+    /// runs there.
     ///
     /// ```
     /// assert_eq!(trunkline_embedded::Cluster::status("/nowhere"), None);

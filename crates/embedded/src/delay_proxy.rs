@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// Order, content and bandwidth stay the same: the proxy reads the next bytes while earlier ones
 /// are in transit. At most 64 MiB are in transit per connection and direction, including
-/// bookkeeping; a sender of more bytes within one delay waits, as on a real line. The end of a
-/// stream and a broken connection are delayed like bytes, and arrive after the preceding bytes.
+/// bookkeeping. A sender of more bytes within one delay has to wait, as on a real line. The end of
+/// a stream and a broken connection are delayed like bytes, and arrive after the preceding bytes.
 ///
 /// Bytes never arrive early. They arrive slightly late, because threads take time to wake up.
 /// `thread::sleep` is 70 to 100 µs late on Linux; the proxy requests a finer timer, which is 20 to
@@ -189,7 +189,7 @@ impl Drop for DelayProxy {
 struct Shared {
     name: String,
     to: Upstream,
-    /// The delay in nanoseconds, which callers may change at any time.
+    /// The delay in nanoseconds, which a caller may change at any time.
     delay: AtomicU64,
     answers: Cut,
     requests: Cut,
@@ -335,7 +335,7 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
     }
 }
 
-/// Requests precise wake-ups of this thread. By default, Linux delays a wake-up by up to 50 µs to
+/// Requests precise wake-ups for this thread. By default, Linux delays a wake-up by up to 50 µs to
 /// combine it with others. Does nothing on other systems, or without permission.
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {

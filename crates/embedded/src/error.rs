@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// An error: what went wrong, and what to do about it, in a few sentences for people.
+/// An error. Its text says in a few sentences what went wrong, and what to do about it.
 ///
 /// ```
 /// # use trunkline_embedded::Cluster;

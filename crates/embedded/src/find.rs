@@ -46,7 +46,7 @@ impl Binaries {
     /// - the default folders of the distributions, newest version first,
     /// - the result of an earlier [`Binaries::fetch`].
     ///
-    /// Fails if there is none, and if `TRUNKLINE_PG_BIN` names a folder without one.
+    /// Fails if there is no PostgreSQL, or if `TRUNKLINE_PG_BIN` names a folder without one.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::find()?;
@@ -62,7 +62,7 @@ impl Binaries {
         })
     }
 
-    /// Calls [`Binaries::find`] and, if it finds none, [`Binaries::fetch`].
+    /// Calls [`Binaries::find`] and, if there is no PostgreSQL, [`Binaries::fetch`].
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::find_or_fetch(|_done, _all| {})?;
@@ -80,9 +80,9 @@ impl Binaries {
     /// cache is `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`. For root it is
     /// `/var/cache/trunkline` if other users may not enter root's home.
     ///
-    /// Fails if the server cannot be reached, if the file differs from the pinned one (the file is
-    /// then discarded), and on systems without a published version. Two processes may fetch at the
-    /// same time.
+    /// Fails if the server cannot be reached, if the file differs from the pinned one, or if there
+    /// is no published version for the system. A file that differs is discarded. Two processes may
+    /// fetch at the same time.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::fetch(|_done, _all| {})?;

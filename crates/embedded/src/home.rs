@@ -112,8 +112,8 @@ impl Home {
     }
 }
 
-/// Checks that `pg_ctl` can use the path. `pg_ctl` inserts the path unescaped into double quotes in
-/// a shell command.
+/// Checks that `pg_ctl` can use the path, which it inserts unescaped into double quotes in a shell
+/// command.
 fn check_name(root: &Path) -> Result<()> {
     match root.to_str() {
         Some(name) if !name.contains(['"', '$', '`', '\\', '\n']) => Ok(()),

@@ -93,9 +93,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Removes a `postmaster.pid` that a crash left behind and that names a process other than
-/// PostgreSQL. Otherwise the server would refuse to start. PostgreSQL itself checks for another
-/// server.
+/// Removes a `postmaster.pid` that a crash left behind, if its process is not PostgreSQL. Otherwise
+/// the server would refuse to start. PostgreSQL itself checks for another server.
 pub(crate) fn forget_stale(data: &Path) {
     let file = data.join("postmaster.pid");
     let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };

@@ -48,7 +48,7 @@ fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<(
     }
 }
 
-/// Returns the human-readable part of an error. Each field starts with a letter and ends with a
+/// Returns the human-readable field of an error. Each field starts with a letter and ends with a
 /// zero byte.
 fn reason(body: &[u8]) -> String {
     let mut fields = body.split(|byte| *byte == 0);

@@ -5,12 +5,12 @@ use std::path::Path;
 
 pub(crate) const PORT: u16 = 5432;
 
-/// The name of a file that postgresql.conf includes last. So in a kept cluster, a user may edit
-/// postgresql.conf.
+/// The name of a file that postgresql.conf includes last. So users of a kept cluster may edit
+/// postgresql.conf itself.
 pub(crate) const FILE: &str = "trunkline.conf";
 
-/// Returns the text of the file. If a name is set several times, the last value counts. So the
-/// socket's settings are last and cannot be overridden.
+/// Returns the text of the file. If a name is set several times, the last value applies. So the
+/// socket's settings come last and cannot be overridden.
 pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<String> {
     let mut text = String::from("# Written at every start.\n");
     for (name, value) in settings {

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Creates an empty database for a test, and returns its connection string.
 ///
-/// The databases of a process are on one temporary cluster. The first call starts the cluster in a
-/// second or two; each later call takes a few hundredths of a second. The cluster and its folder
-/// end with the process, even if it is killed; until then no database is dropped. The cluster
-/// shares nothing with other processes, and affects no server that is already running. `cargo
-/// nextest` runs one process per test, so each test starts a cluster.
+/// The databases of a process are on one temporary cluster. The first call starts the cluster in
+/// one or two seconds; each later call takes a few hundredths of a second. No database is dropped
+/// until the process ends. Then the cluster and its folder are removed, even if the process is
+/// killed. The cluster shares nothing with other processes, and affects no server that is already
+/// running. `cargo nextest` runs one process per test, so each test starts a cluster.
 ///
 /// The server flushes nothing to disk (`fsync=off`), and accepts 400 connections. The call blocks
 /// its thread.

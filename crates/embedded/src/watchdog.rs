@@ -32,7 +32,7 @@ for folder in "$3" "$4"; do
 done
 "#;
 
-/// A shell that outlives its owner until it has ended the server, even if the owner was killed.
+/// A shell that outlives its owner, even if the owner is killed. It ends the server and then exits.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
@@ -55,8 +55,8 @@ impl Watchdog {
         Ok(Self { shell, leash })
     }
 
-    /// Returns an input for a program that the watchdog must wait for. So the watchdog also ends a
-    /// server that is still starting when its owner dies.
+    /// Returns an input for a program that the watchdog must wait for. With it, the watchdog also
+    /// ends a server that is still starting when its owner dies.
     pub(crate) fn leash(&self) -> Stdio {
         let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)

@@ -1,5 +1,5 @@
-"""Runs the cells of a run in turns. Every contender runs one round before any of them runs the
-next, so that other load on the machine affects all contenders alike."""
+"""Runs the cells of a run in turns. Every contender runs one round before any contender runs its
+next round, so that other load on the machine affects all of them alike."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
 
 
 def _begun(stack: ExitStack, needs: set[str], pg_bin: str) -> Ground:
-    """Starts the servers that are needed. The clients of other servers need not be installed."""
+    """Starts the servers that are needed. For other servers no client has to be installed."""
     ground = Ground()
     if "postgres" in needs:
         from bench.ground.postgres import Postgres

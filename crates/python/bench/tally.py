@@ -1,8 +1,8 @@
 """Counts how often each message was handled: one byte per message, in a file that all workers
 share.
 
-The tally shows every loss and duplicate. It costs a handler a few hundred nanoseconds, the same for
-every contender.
+The tally shows every loss and duplicate. It costs a handler a few hundred nanoseconds, and the same
+for every contender.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-//! Connects the runtime's threads with an event loop. Outcomes collect in a list, and a byte in a
-//! pipe wakes the loop, which resolves all of them at once. No thread of the runtime waits for
-//! Python's lock, and calls share their wake-ups.
+//! Connects the runtime's threads with an event loop. Outcomes are collected in a list, and a byte
+//! in a pipe wakes the loop, which resolves all of them at once. So no thread of the runtime waits
+//! for Python's lock, and several calls share a wake-up.
 
 use std::{
     collections::VecDeque,
@@ -19,8 +19,8 @@ use trunkline::{Draft, Queue};
 
 use crate::{answer::Answer, raw::Raw, runtime};
 
-/// The number of calls in one turn of the loop after which they are sent early, so that the server
-/// works while Python continues.
+/// The number of calls in one turn of the loop after which the bridge sends them early, so that the
+/// server works while Python continues.
 const CHUNK: usize = 256;
 /// The maximum number of outcomes per wake-up.
 const READY: usize = 4096;
@@ -75,13 +75,14 @@ impl List {
             was_empty
         };
         if was_empty {
-            // If the pipe is full, the loop is already awake; if it is closed, no reader is left.
+            // If the pipe is full, the loop is already awake. If the pipe is closed, it has no
+            // reader.
             let _ = (&self.wake).write(&[1]);
         }
     }
 }
 
-/// A promise of an answer to a future. Dropping it reports that no answer will come.
+/// A promise of an answer to a future. Dropping it reports that there will be no answer.
 pub struct Owed {
     list: Arc<List>,
     future: Option<Py<PyAny>>,
@@ -147,7 +148,7 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// Ends the call. Messages that arrive later, or that the caller has not read, are released.
+    /// Ends the call. Releases messages that arrive later, or that the caller has not read.
     fn leave(&self) {
         let left = {
             let mut done = self.list.done();

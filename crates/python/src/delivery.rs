@@ -18,7 +18,7 @@ use crate::{
     reply::{Loop, none, reply},
 };
 
-/// A call of a handler. Dropping it without an answer makes it a failure.
+/// A call of a handler. Dropping it without an answer counts as a failure.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Delivery {
     /// The task's index in the worker, and the number of the call.
@@ -49,7 +49,7 @@ impl From<RawDelivery> for Delivery {
 }
 
 impl Delivery {
-    /// Returns the outcomes of the messages, with the channel to the worker. Returns nothing the
+    /// Returns the outcomes of the messages, with the channel to the worker. Returns `None` the
     /// second time.
     pub fn ended(&self, ending: &Bound<'_, PyAny>, ends: bool) -> Option<Ended> {
         let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()?;
@@ -100,7 +100,7 @@ impl Delivery {
         Ok(self.first()?.attempts())
     }
 
-    /// Returns the first message, with another payload in place of its own.
+    /// Returns the first message, with `payload` instead of its own payload.
     fn message(&self, payload: Py<PyAny>) -> PyResult<Message> {
         Ok(Message::of(with(self.first()?, payload)))
     }
@@ -128,7 +128,7 @@ impl Delivery {
         reply(py, bridge.as_deref(), async move { attempt.release().await }, none)
     }
 
-    /// Leaves the acknowledgement to the handler, which makes it on its own connection.
+    /// Lets the handler make the acknowledgement on its own connection.
     #[pyo3(signature = (bridge))]
     fn ends_elsewhere(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
         let attempt = self.attempt()?;

@@ -62,7 +62,6 @@ impl Draft {
     }
 }
 
-/// Reads a draft, or a payload without options.
 pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     if let Ok(payload) = message.cast::<PyBytes>() {
         return Ok(trunkline::Draft::new(Raw::copy(payload.as_bytes())));

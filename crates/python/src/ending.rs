@@ -26,8 +26,8 @@ impl Ending {
     }
 
     /// Reads an outcome. `None` means done. Otherwise it is a tuple of kind, seconds and reason.
-    /// The kind is "retry", "after", "dead", "release", or "cancelled", which means a release if
-    /// the worker `ends`. Any other value is a failure.
+    /// The kind is "retry", "after", "dead", "release" or "cancelled". The last one means a release
+    /// if the worker `ends`. Any other value is a failure.
     pub fn read(ending: &Bound<'_, PyAny>, ends: bool) -> Self {
         if ending.is_none() {
             return Self::Done;
@@ -56,8 +56,8 @@ impl Ending {
         read().unwrap_or_else(|_| Self::failed("the handler's outcome cannot be read"))
     }
 
-    /// Returns the outcome to report to the worker. A release is reported as a failure; the worker
-    /// then finds that the lease has ended.
+    /// Returns the outcome to report to the worker. A release is reported as a failure, but the
+    /// worker then finds that the lease has ended.
     pub fn answer(self) -> Result<(), Failure> {
         match self {
             Self::Done => Ok(()),

@@ -1,4 +1,4 @@
-//! A library event, to become a record of Python's `logging`.
+//! An event of the library, which becomes a record of Python's `logging`.
 
 use std::{
     fmt::{Debug, Write},
@@ -15,7 +15,7 @@ use tracing::{
 pub struct Event {
     about: &'static Metadata<'static>,
     at: SystemTime,
-    /// The text that people read: the message and its fields.
+    /// The text for people: the message and its fields.
     text: String,
     fields: Vec<(&'static str, Value)>,
 }
@@ -67,12 +67,10 @@ fn source(file: &str) -> &str {
     file.rfind("src/").map_or(file, |place| &file[place..])
 }
 
-/// Returns the logger of a module.
 pub fn logger(target: &str) -> String {
     target.replace("::", ".")
 }
 
-/// Returns the number that Python uses for a level.
 pub fn level(level: Level) -> i32 {
     match level {
         Level::ERROR => 40,

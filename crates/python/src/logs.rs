@@ -1,6 +1,6 @@
-//! Passes the library's events to Python's `logging`. They collect in a bounded list, which a
-//! Python thread empties. No thread of the runtime waits for Python's lock, and an event that no
-//! logger wants costs one atomic read.
+//! Passes the library's events to Python's `logging`. The events are collected in a bounded list,
+//! which a Python thread empties. No thread of the runtime waits for Python's lock, and an event
+//! that no logger wants costs one atomic read.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +60,6 @@ impl Logs {
         }))
     }
 
-    /// Returns the events of the latest fork.
     fn current() -> Option<&'static Self> {
         let mut logs = *FIRST.get()?;
         while let Some(fork) = logs.fork.get() {
@@ -109,7 +108,7 @@ impl Logs {
         }
     }
 
-    /// Waits for events, for at most `longest`, and returns them. Returns nothing after the end,
+    /// Waits for events, for at most `longest`, and returns them. Returns `None` after the end,
     /// once all events have been read.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
         let is_idle = |list: &mut EventList| list.events.is_empty() && !list.is_closed;
@@ -159,7 +158,7 @@ impl Subscriber for Door {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// Starts the list of events. Returns true if this process had none before.
+/// Starts the list of events. Returns true if this process had no list before.
 #[pyfunction]
 pub fn begin_logs() -> bool {
     let is_new = match Logs::current() {
@@ -171,7 +170,7 @@ pub fn begin_logs() -> bool {
     is_new
 }
 
-/// Sets the minimum level of each logger. Cheap if no level has changed.
+/// Sets the minimum level of each logger. This is cheap if no level has changed.
 #[pyfunction]
 pub fn log_levels(levels: BTreeMap<String, i32>) {
     let Some(logs) = Logs::current() else { return };

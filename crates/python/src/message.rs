@@ -120,7 +120,6 @@ impl Message {
     }
 }
 
-/// Returns metadata as a dictionary.
 pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, text) in metadata.iter() {
@@ -129,7 +128,6 @@ pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// Reads the leases from one or several messages or leases.
 pub fn leases(of: &Bound<'_, PyAny>) -> PyResult<Vec<trunkline::Lease>> {
     if let Some(lease) = one(of) {
         return Ok(vec![lease]);

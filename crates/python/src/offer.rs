@@ -86,7 +86,7 @@ impl Offer {
 }
 
 /// Returns true if the payload causes the error, so that `decode` raises it again. An exception
-/// from a signal handler does not repeat. Ctrl-C and the interpreter's end never depend on a
+/// from a signal handler does not repeat, and Ctrl-C and the interpreter's end never depend on a
 /// payload.
 fn is_of_the_payload(py: Python<'_>, error: &PyErr, decode: &Bound<'_, PyAny>, bytes: &Bound<'_, PyBytes>) -> bool {
     error.is_instance_of::<PyException>(py) && decode.call1((bytes,)).is_err()

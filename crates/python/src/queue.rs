@@ -81,7 +81,8 @@ impl Queue {
         })
     }
 
-    /// Sends a message inside a notification, or enqueues it if no consumer waits for that.
+    /// Sends a message inside a notification. If no consumer waits for direct messages, enqueues
+    /// it.
     #[pyo3(signature = (bridge, message))]
     fn send_direct(&self, py: Python<'_>, bridge: Loop<'_>, message: &Bound<'_, PyAny>) -> Answered {
         let draft = draft_of(message)?;
@@ -126,7 +127,7 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// Releases messages like `release`, without reporting the outcome.
+    /// Releases messages like `release`, but does not report the outcome.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);
@@ -207,7 +208,6 @@ impl Queue {
     }
 }
 
-/// Reads how a consumer waits.
 pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
     if let Ok(every) = wait.extract::<f64>() {
         return Ok(Wait::Poll(seconds(every)?.max(Duration::from_millis(1))));

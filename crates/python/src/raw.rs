@@ -7,7 +7,7 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 const VERSION: u8 = 1;
 
 /// A payload in the binary format of its column: JSON as its text, an `int8` as eight bytes, a
-/// `uuid` as sixteen.
+/// `uuid` as sixteen bytes.
 #[derive(Debug, Clone)]
 pub struct Raw(pub Bytes);
 

@@ -37,8 +37,8 @@ pub fn reply<R: Send + 'static>(
     deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
-/// Runs the work like [`reply`], but drops the answer if its caller has left, which releases the
-/// messages in it. Returns the future and the call. The caller ends the call when it leaves.
+/// Runs the work like [`reply`], but drops the answer if its caller has left. Dropping it releases
+/// the messages in it. Returns the future and the call. The caller ends the call when it leaves.
 pub fn reply_or_leave<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -80,7 +80,8 @@ fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Se
             Err(RecvTimeoutError::Disconnected) => return Answer::Gone.into_python(py),
             Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| {
                 task.abort();
-                // An answer may have arrived. Dropped within the runtime, it releases its messages.
+                // An answer may have arrived. If it is dropped within the runtime, it releases its
+                // messages.
                 let _within = handle.enter();
                 while answered.try_recv().is_ok() {}
             })?,

@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Handle};
 /// The number of threads: two, because Python keeps one core busy and the server another.
 const THREADS: usize = 2;
 
-/// The runtime and the id of its process. A fork has no copy of the threads, so it needs a runtime
-/// of its own.
+/// The runtime and the id of its process. A fork has no copy of the threads, so it needs its own
+/// runtime.
 static RUNTIME: RwLock<Option<(u32, Handle)>> = RwLock::new(None);
 
 /// Returns the runtime of this process, and starts it on first use.
@@ -39,14 +39,14 @@ pub fn handle() -> PyResult<Handle> {
     Ok(handle)
 }
 
-/// The thread that ends the interpreter, once that happens.
+/// The thread that ends the interpreter, once this has begun.
 static ENDS: OnceLock<ThreadId> = OnceLock::new();
-/// The time for threads that are just returning to Python.
+/// The time that threads get to return to Python.
 const LAST: Duration = Duration::from_millis(5);
 
-/// Runs work without Python's lock. Does not return in a thread that outlives the interpreter.
+/// Runs work without Python's lock. Does not return in a thread that outlives the interpreter:
 /// Python would end such a thread when it takes the lock, and with Rust's frames on the stack that
-/// aborts the process.
+/// would abort the process.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     py.detach(|| {
         let done = work();

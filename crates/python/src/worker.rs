@@ -1,5 +1,5 @@
-//! A worker with Python handlers. Calls collect in a list for the event loop, and answers return in
-//! batches.
+//! A worker with Python handlers. Calls are collected in a list for the event loop, and answers
+//! return in batches.
 
 use std::{
     io::{Read, Write},
@@ -55,7 +55,7 @@ impl Inbox {
             all.len() == 1
         };
         if was_empty {
-            let _ = (&self.wake).write(&[1]); // if full, the loop is awake; if closed, no reader is left
+            let _ = (&self.wake).write(&[1]); // if the pipe is full, the loop is awake; if it is closed, it has no reader
         }
     }
 
@@ -78,7 +78,7 @@ impl Inbox {
     }
 }
 
-/// A call that is running in Python. Dropping it notifies Python that the caller has left.
+/// A call that is running in Python. Dropping it informs Python that the caller has left.
 struct Running {
     inbox: Arc<Inbox>,
     nr: u64,
@@ -129,8 +129,8 @@ struct Task {
     /// processes.
     #[pyo3(item)]
     processes: Option<usize>,
-    /// True if delays grow; the first delay and the maximum delay in seconds; and the maximum
-    /// number of attempts.
+    /// True if delays grow; the first and the maximum delay, in seconds; and the maximum number of
+    /// attempts.
     #[pyo3(item)]
     retry: (bool, f64, f64, Option<u32>),
 }
@@ -193,7 +193,8 @@ impl Work {
                 stop.cancel();
                 ended
             };
-            // An unused kind of workers must not stop the other kind.
+            // If the workers of one kind are not used, that must not stop the workers of the other
+            // kind.
             let of = async |workers: Option<Workers>| match workers {
                 Some(workers) => one(workers).await,
                 None => Ok(Summary::default()),
@@ -209,8 +210,8 @@ impl Work {
 
 #[pymethods]
 impl Station {
-    /// Creates a worker for `tasks`. If it `drains`, it ends once no message is due. If it
-    /// `reports`, it reports its state in the table `trunkline.worker`.
+    /// Creates a worker for `tasks`. If `drains` is true, it ends once no message is due. If
+    /// `reports` is true, it reports its state in the table `trunkline.worker`.
     #[new]
     fn new(
         tasks: Vec<Task>,

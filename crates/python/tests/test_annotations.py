@@ -1,5 +1,5 @@
-"""An accepted value comes back unchanged, whatever its annotation. All other types and values are
-refused, at the declaration or before the enqueue."""
+"""An accepted value comes back unchanged, whatever its annotation. Other types are refused when
+they are declared, and other values before they are enqueued."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ CALLS: dict[str, tuple[Call, bool]] = {
 }
 
 #: The moments at which the caller is cancelled: after a number of turns of the loop, and after a
-#: number of seconds. With (0, 0.0) the caller has not started.
+#: number of seconds. With (0, 0.0) the caller has not started yet.
 MOMENTS: list[tuple[int, float]] = [(0, 0.0), (1, 0.0), (2, 0.0), (5, 0.0), *((0, ms / 4000) for ms in range(1, 24))]
 
 
@@ -76,8 +76,8 @@ def test_message_that_comes_during_cancellation_goes_back(url: str, run: Any) ->
         for _ in range(50):
             caller = asyncio.ensure_future(queue.lease(1))
             await asyncio.sleep(0)
-            # The outcome has arrived, and the task has not run since: the cancellation falls in
-            # between.
+            # The outcome has arrived, but the task has not run since then. So the cancellation
+            # comes in between.
             assert select.select([bridge().fileno()], [], [], 30)[0]
             bridge().resolve()
             assert caller.cancel()

@@ -1,4 +1,5 @@
-"""A declaration that no worker could run is refused at once, not message by message."""
+"""A declaration that no worker could run is refused immediately, and not when its messages
+arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However and wherever a handler ends, its message ends once and affects no other message.
+"""However and wherever a handler ends, its message ends once, and other messages are not affected.
 
 Run it at scale with
 ``TRUNKLINE_ENDINGS=100000 TRUNKLINE_ROUNDS=10 python -m pytest tests/test_endings.py``.

@@ -32,8 +32,8 @@ impl Error {
         ))
     }
 
-    /// Creates the error of a relay that cannot continue: the queue cannot store a message, or the
-    /// position is gone.
+    /// Creates the error of a relay that cannot continue, because the queue cannot store a message
+    /// or the position is gone.
     pub(crate) fn stopped(why: impl Into<String>) -> Self {
         Self(Kind::Stopped(why.into()))
     }
@@ -44,7 +44,7 @@ impl Error {
         matches!(self.0, Kind::Stopped(_))
     }
 
-    /// Creates an error that a broker reported, or for a broker that cannot be reached.
+    /// Creates an error that a broker reported, or that reports that a broker cannot be reached.
     pub fn broker(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Broker { broker: broker.into(), said: said.to_string() })
     }

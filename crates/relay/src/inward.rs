@@ -2,9 +2,9 @@
 //! messages and the position after them.
 //!
 //! The stored position decides which messages have arrived. A relay can move the position only from
-//! the value that this relay last read. So a relay may be killed, fenced or disconnected at any
-//! point, and each message is still in the queue exactly once. The next relay reads the position
-//! and continues after it.
+//! the value that this relay last read. So each message is in the queue exactly once, even if a
+//! relay is killed, fenced or disconnected. The next relay reads the position and continues after
+//! it.
 
 mod position;
 mod store;
@@ -55,16 +55,15 @@ pub struct Inward {
 /// crash.
 ///
 /// If several relays have the same name, one of them works. The others wait until it ends, or has
-/// not reported for 15 seconds. A relay that wrongly counts as dead finds the position moved and
-/// changes nothing.
+/// not reported for 15 seconds. If a relay that is still alive is replaced in this way, it finds
+/// that the position has moved, and changes nothing.
 #[must_use]
 pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
     Inward::new(Box::new(source), queue)
 }
 
-/// The relay's claim on the position.
 enum State {
-    /// The relay is asking for the position.
+    /// The relay is claiming the position.
     Waits,
     /// The relay holds the position, and reads the messages after it.
     Holds(Option<String>),
@@ -162,8 +161,8 @@ impl Running {
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
-            // A claim succeeds even if the messages after the position cannot be read. So it does
-            // not reset the pause.
+            // A claim succeeds even if the messages after the position cannot be read. So a claim
+            // does not reset the pause.
             let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
                 Ok(()) if asks => {}

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-/// The metrics of a relay: one queue, one broker, one direction.
+/// The metrics of a relay, for one queue, one broker and one direction.
 pub(crate) struct Metrics {
     pub confirmed: Counter,
     pub refused: Counter,

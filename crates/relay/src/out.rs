@@ -30,7 +30,7 @@ use crate::{
     template::{Fields, Template},
 };
 
-/// The default maximum number of messages in hand.
+/// The default maximum number of messages that the relay holds.
 const HANDS: usize = 8192;
 /// The default maximum number of batches in flight.
 const BATCHES: usize = 8;
@@ -81,7 +81,7 @@ pub fn relay(queue: Queue<Raw>, sink: impl Sink) -> Relay {
 }
 
 impl Relay {
-    /// Creates a relay like [`relay`], with a sink that the caller shares.
+    /// Creates a relay like [`relay`], for a sink in an `Arc`.
     #[must_use]
     pub fn new(queue: Queue<Raw>, sink: Arc<dyn Sink>) -> Self {
         Self {
@@ -110,8 +110,9 @@ impl Relay {
         Self { envelope, ..self }
     }
 
-    /// Sets the maximum number of messages in hand, including messages that wait for their next
-    /// attempt; 8,192 by default, at least 1. The relay needs a few times their size in memory.
+    /// Sets the maximum number of messages that the relay holds, including messages that wait for
+    /// their next attempt; 8,192 by default, at least 1. The relay needs a few times their size in
+    /// memory.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }
@@ -256,8 +257,8 @@ impl Carrier {
         }
     }
 
-    /// Waits for the next attempt. Returns false if there will be none: the relay stops, or the
-    /// lease is lost.
+    /// Waits for the next attempt. Returns false if there is no next attempt, because the relay
+    /// stops or the lease is lost.
     async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
         let lost = attempt.lost();
         tokio::select! {
@@ -267,9 +268,8 @@ impl Carrier {
         }
     }
 
-    /// Releases a message that was not sent, and tries again while that fails. If a shutdown takes
-    /// too long, the worker gives up on this call, and the message comes back without a counted
-    /// attempt.
+    /// Releases a message that was not sent, and retries if that fails. If a shutdown takes too
+    /// long, the worker abandons this call. The message then comes back without a counted attempt.
     async fn give_back(&self, attempt: &Attempt<Raw>) -> std::result::Result<(), Failure> {
         let (lost, mut pause) = (attempt.lost(), PAUSES.0);
         loop {
@@ -287,7 +287,7 @@ impl Carrier {
 
     fn dress(&self, message: &Message<Raw>) -> std::result::Result<Outgoing, String> {
         let mut metadata = message.metadata.clone();
-        // A queue without keys keeps a broker's key as metadata.
+        // A queue without keys stores a broker's key as metadata.
         let key = if self.keyed { message.key.clone() } else { metadata.remove(KEY).map(Into::into) };
         let of = Fields {
             queue: &self.queue,
@@ -311,7 +311,7 @@ impl Carrier {
         match self.envelope {
             Envelope::None if dressed.metadata.get(CONTENT_TYPE).is_some() => dressed.content_type = None,
             Envelope::None => {}
-            // The media type describes the data, so it is stated inside the envelope.
+            // The media type describes the data, so the envelope contains it.
             Envelope::CloudEvents => drop(dressed.metadata.remove(CONTENT_TYPE)),
         }
         Ok(dressed)
@@ -327,7 +327,6 @@ impl Carrier {
         }
     }
 
-    /// Makes the message a dead letter with this reason.
     fn refused(&self, why: String) -> Failure {
         self.progress.refuse(&why);
         self.metrics.refused.increment(1);

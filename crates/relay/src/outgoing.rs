@@ -11,8 +11,8 @@ use trunkline::{Description, Message, Metadata};
 
 use crate::{header, payload::Raw};
 
-/// The header with the message's id, `QUEUE/EPOCH/ID`. The id is the same for each delivery of the
-/// message, and no other message has it.
+/// The header with the message's id, `QUEUE/EPOCH/ID`. The id is unique, and it is the same for
+/// each delivery of the message.
 ///
 /// EPOCH is the time of the queue's creation, in hexadecimal microseconds: a queue that is dropped
 /// and created again counts ids from the start again.
@@ -54,7 +54,7 @@ impl Outgoing {
 
     /// Returns the headers that travel with the body: id, attempt, content type, and the metadata,
     /// including `traceparent`. Omits metadata under the relay's own names. The sink itself handles
-    /// names that its broker obeys and values that its broker cannot carry.
+    /// names that its broker acts on and values that its broker cannot carry.
     pub fn headers(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
         let own = [(ID, (&*self.id).into()), (ATTEMPT, self.attempt.to_string().into())];
         let content = self.content_type.map(|content_type| (CONTENT_TYPE, content_type.into()));

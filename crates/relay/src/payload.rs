@@ -1,4 +1,4 @@
-//! Unconverted payloads: the bytes of a `bytea`, the text of a `text`, `json` or `jsonb`.
+//! Unconverted payloads: the bytes of a `bytea`, or the text of a `text`, `json` or `jsonb`.
 
 use std::error::Error;
 

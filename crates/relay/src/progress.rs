@@ -45,7 +45,7 @@ impl Progress {
         self.again.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of messages in hand that wait for their next attempt.
+    /// Returns the number of messages that the relay holds until their next attempt.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -61,13 +61,11 @@ impl Progress {
         self.confirmed.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// Counts a permanent refusal.
     pub(crate) fn refuse(&self, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.erred(why);
     }
 
-    /// Counts a temporary refusal.
     pub(crate) fn try_again(&self, why: &str) {
         self.again.fetch_add(1, Ordering::Relaxed);
         self.erred(why);
@@ -89,7 +87,6 @@ impl Progress {
     }
 }
 
-/// Counts a message that waits for its next attempt.
 pub(crate) struct Holding<'a>(&'a Progress, &'a Gauge);
 
 impl Drop for Holding<'_> {

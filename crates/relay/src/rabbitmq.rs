@@ -1,4 +1,5 @@
-//! RabbitMQ, over AMQP 0-9-1: to any exchange with publisher confirms, and from streams.
+//! RabbitMQ, over AMQP 0-9-1. The relay publishes to any exchange, with publisher confirms, and
+//! reads from streams.
 
 mod connect;
 mod refusal;

@@ -22,7 +22,7 @@ use crate::{
 /// The minimum time between two new connections.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection that is replaced when its server refuses commands. By then the host's name may
+/// A connection that is replaced when its server refuses commands, because the host's name may then
 /// point to another server.
 struct Reconnecting {
     address: Address,

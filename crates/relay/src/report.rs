@@ -1,5 +1,5 @@
-//! The row that describes a relay out of a queue, for the console's list and for queries of
-//! `trunkline.relay`.
+//! The row of `trunkline.relay` that describes a relay out of a queue. The console lists these
+//! rows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ pub(crate) struct Report {
     forgotten: Statement<(), (i64,)>,
 }
 
-/// The number of unsettled messages in the queue, and the time of its next count.
+/// The number of unsettled messages in the queue, and the time of the next count.
 #[derive(Default)]
 struct Counted {
     lag: i64,

@@ -6,8 +6,8 @@ use crate::outgoing::Outgoing;
 
 /// A broker that accepts messages.
 ///
-/// One sink serves all batches of a relay, several at the same time. Dropping a call of
-/// [`Sink::produce`] may leave its messages stored: the relay sends them again, with the same id.
+/// One sink serves all batches of a relay, several at the same time. If a call of [`Sink::produce`]
+/// is dropped, its messages may still be stored. The relay sends them again, with the same ids.
 pub trait Sink: Send + Sync + 'static {
     /// Returns the broker's address without credentials, for logs and errors.
     fn broker(&self) -> &str;

@@ -18,15 +18,15 @@ pub trait Source: Send + 'static {
     /// Reads at most `most` messages after the position `after`, in the order of their positions.
     /// `None` starts at the oldest message that the broker still has. Waits about a second for the
     /// first message, and returns an empty list if none arrives. The caller passes the position of
-    /// the last message, or an earlier one after a failure.
+    /// the last message or, after a failure, an earlier position.
     ///
     /// # Errors
     /// If the broker is unavailable; the relay then tries again. If the broker has lost the
     /// messages after the position ([`Error::is_gap`](crate::Error::is_gap)); the relay then ends.
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>>;
 
-    /// Notifies the broker that everything up to this position has been committed, if the broker
-    /// needs that.
+    /// Notifies the broker that all messages up to this position have been committed. Only for
+    /// brokers that need this.
     fn committed<'a>(&'a mut self, _position: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }

@@ -22,7 +22,7 @@ pub fn name(plan: &Plan) -> String {
 }
 
 impl Choice {
-    /// Lists what this selection omits or changes, compared with a whole run.
+    /// Lists what this selection omits or changes in comparison with a whole run.
     pub fn left_out(&self) -> Vec<String> {
         let mut left_out = Vec::new();
         if !self.patterns.is_empty() {

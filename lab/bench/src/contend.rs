@@ -24,14 +24,14 @@ use crate::{
     results::{Latency, Told},
 };
 
-/// The time in which a contender must install its schema and send its backlog.
+/// The time limit for a contender to install its schema and send its backlog.
 const GET_READY: Duration = Duration::from_secs(300);
-/// The additional time for each million rows that the contender has to write and delete.
+/// The additional time limit per million rows that the contender has to write and delete.
 const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// The time that a contender may be silent while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
 /// The maximum overtime of a contender, in silence periods. Without this limit, progress lines
-/// would keep a contender with a hanging call alive.
+/// would keep a contender alive in which a call hangs.
 const OVERTIME: u32 = 2;
 /// The time that a contender may take to exit.
 const END: Duration = Duration::from_secs(15);
@@ -268,7 +268,7 @@ impl Contending {
         Ended::Stalled(format!("{how}; before, {sent} sent and {received} received"))
     }
 
-    /// Describes how a contender stopped by itself, with its last output.
+    /// Describes how a contender stopped without being asked, with its last output.
     async fn exited(&mut self) -> Ended {
         let status = match timeout(END, self.child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
@@ -298,8 +298,8 @@ fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// Kills the process group, no matter how the contender ended. So no descendant is still running
-/// when the next contender is measured.
+/// Kills the process group, however the contender ended. So no descendant is still running when the
+/// next contender is measured.
 impl Drop for Contending {
     fn drop(&mut self) {
         self.kill_group();

@@ -26,8 +26,8 @@ pub fn is_complete(results: &Results) -> bool {
     planned > 0 && results.rows.len() == planned && !results.rows.iter().any(Row::lacks_rounds)
 }
 
-/// Lists the differences between the server of these rows and the server now. Rows that do not run
-/// on this server, such as those without fsync, may have another fsync.
+/// Lists the differences between the server of these rows and the current server. Rows that do not
+/// run on this server, such as those without fsync, may have another fsync.
 pub fn other_server(rows: &[Row], now: &Server, is_here: impl Fn(&Row) -> bool) -> Vec<String> {
     let differences = |row: &Row| {
         let mut then = row.server.clone();

@@ -1,4 +1,4 @@
-//! The disk of the private cluster. A suite can slow this disk down.
+//! The disk of the private cluster, which a suite can slow down.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk
     }
 }
 
-/// Keeps the disk slow until this value is dropped, so that the work before and after a turn is not
-/// delayed.
+/// Keeps the disk slow until this value is dropped, so that the slow disk does not delay the work
+/// before and after a turn.
 pub struct Slowed<'a>(&'a Disk);
 
 impl<'a> Slowed<'a> {

@@ -58,7 +58,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// them.
 const COLLECTOR: Duration = Duration::from_millis(600);
 
-/// The instructions for using a private cluster, for errors.
+/// Instructions for using a private cluster, for errors.
 const NO_SERVER: &str = "leave out --database-url, and unset PG_CONNECTION_STRING, PGHOST and PGPORT";
 
 /// The address of a server.
@@ -302,7 +302,7 @@ impl Database {
     }
 }
 
-/// Counters of the server. The difference between two readings is the consumption between them.
+/// Counters of the server. The difference between two readings is what was used between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     pub wal: u64,

@@ -1,12 +1,12 @@
 //! Reads processor time, memory, and the time that the machine's host gave to other machines. Only
-//! Linux has these counters; elsewhere they are unknown.
+//! Linux has these counters; on other systems these values are unknown.
 
 use std::{collections::HashMap, fs};
 
 use crate::results::TICK;
 
-/// The step of the scheduler's counter, in seconds. It counts nanoseconds, but its value for a
-/// running task lags a little behind.
+/// The step of the scheduler's counter, in seconds. The counter counts nanoseconds, but its value
+/// lags slightly behind for a running task.
 const SCHEDULER: f64 = 1e-6;
 
 /// The resources that a process and its descendants have used so far, including descendants that
@@ -34,8 +34,8 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // A task that has only just started, or has exited, has no such counter. The resolution of
-        // the other tasks' counters does not suffer from that.
+        // A task that has only just started, or has exited, has no such counter. This does not
+        // affect the resolution of the other tasks' counters.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;

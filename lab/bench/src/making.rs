@@ -63,8 +63,8 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default(), is_of_one_commit: false }
     }
 
-    /// Returns the run, but fails instead of keeping a turn if the sources have changed since the
-    /// program's start. So a complete run is of one commit.
+    /// Returns the run with a check. If the sources have changed since the program's start, the run
+    /// fails instead of storing a turn. So a complete run belongs to one commit.
     pub fn of_one_commit(self) -> Self {
         Self { is_of_one_commit: true, ..self }
     }
@@ -107,8 +107,8 @@ impl Making {
         };
         say(&bar, &greeting(&ground, &disk));
         let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
-        // Rows of a case are adjacent, and every row has had a turn before any row has its next
-        // one. A change of the machine then affects all rows alike.
+        // The rows of a case are adjacent, and every row has had a turn before any row has its next
+        // turn. So a change of the machine affects all rows alike.
         for turn in 1..=most {
             for plan in plans {
                 if turn > plan.rounds || turn <= self.done(plan) {
@@ -137,7 +137,8 @@ impl Making {
         Ok(())
     }
 
-    /// Fails if the rows so far are of another server. They must be comparable with the next ones.
+    /// Fails if the previous rows were measured on another server, because they would not be
+    /// comparable with the next rows.
     fn check_server(&self, plans: &[Plan], ground: &Ground) -> Result<(), Failure> {
         let is_here = |row: &Row| plans.iter().any(|plan| name(plan) == row.name());
         let differences = other_server(&self.results.rows, &ground.server, is_here);
@@ -282,8 +283,7 @@ fn greeting(ground: &Ground, disk: &str) -> String {
     )
 }
 
-/// Returns the time that a contender may be silent. Tests with a stalling contender shorten this
-/// time.
+/// Returns how long a contender may be silent. Tests with a stalling contender shorten this time.
 fn silence() -> Duration {
     let told = std::env::var("BENCH_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
     told.map_or(SILENCE, Duration::from_secs)
@@ -303,8 +303,8 @@ fn outcome(ended: Ended) -> Outcome {
 struct Programs(HashMap<(&'static str, bool, &'static str), Result<Program, Unfit>>);
 
 impl Programs {
-    /// Returns the program, and builds it first if necessary. Fails if the sources that it would be
-    /// built from are not those of the program's start.
+    /// Returns the program, and builds it first if necessary. Fails if the sources have changed
+    /// since this program's start.
     fn of(&mut self, plan: &Plan, own: &'static str) -> Result<Result<Program, Unfit>, Failure> {
         let many = plan.told.batch > 1;
         Ok(match self.0.entry((plan.contender.name, many, own)) {

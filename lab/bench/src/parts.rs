@@ -1,6 +1,6 @@
-//! The files of a publication's parts. A part is a suite on one major version of PostgreSQL: one
-//! run, with a file of its own. So a part can be measured and published in any hour, without the
-//! others. `publication` decides which rows a part has, and how long they are.
+//! The files of a publication's parts. A part is a suite on one major version of PostgreSQL. It is
+//! one run, with its own file. So a part can be measured and published at any time, without the
+//! other parts. `publication` decides which rows a part has, and how long they take.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{Failure, report, results::Results};
 const PLAIN: &str = ".json";
 const PACKED: &str = ".json.gz";
 
-/// Returns the name of a part: `throughput`, or `throughput-14` on another major version than the
+/// Returns the name of a part: `throughput`, or `throughput-14` for a major version other than the
 /// publication's own.
 pub fn named(suite: &str, major: Option<u32>) -> String {
     major.map_or_else(|| suite.to_owned(), |major| format!("{suite}-{major}"))

@@ -22,7 +22,7 @@ use crate::{
 const ON_EVERY_MAJOR: [&str; 2] = ["throughput", "layer-comparison"];
 const CLAIMS: &str = "claims";
 
-/// A suite on one version of PostgreSQL, which is measured and published on its own.
+/// A suite on one version of PostgreSQL. It is measured and published independently of other parts.
 struct Part {
     name: String,
     plans: Vec<Plan>,
@@ -41,7 +41,7 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
         show(&parts);
         return Ok(());
     }
-    // The other programs write their pages into it when they have measured everything.
+    // The other programs write their pages into the folder after they have measured everything.
     std::fs::create_dir_all(&folder)?;
     for part in &parts {
         measure(asked, part, &folder).await?;
@@ -233,7 +233,7 @@ fn by_suite(plans: &[Plan], programs: Option<&Binaries>) -> Vec<Part> {
 
 /// Returns our own rows, planned for another version of PostgreSQL. Omits rows with one process per
 /// caller, because each turn starts many processes. Also omits the rows for the library's own cost
-/// and for a commit without the disk, which are measured on one version only.
+/// and for a commit without the disk, because one version is enough for them.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let is_short = |plan: &Plan| {
         let of_one_version =
@@ -251,7 +251,7 @@ fn length(plan: &mut Plan) {
         _ if plan.told.messages > 0 => (5, plan.told.seconds), // the time is only a limit
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 300.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
-        // This is longer than the minute in which other peers fell behind. A shorter time would
+        // This is longer than the minute after which other peers fell behind. A shorter time would
         // favour these peers, because the number of dead rows grows with time.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" | "headline" => (1, 300.0),

@@ -1,4 +1,4 @@
-//! Publishes parts. Each part is one whole run, never a mixture of runs.
+//! Publishes parts. Each part is one whole run, and never a mixture of runs.
 
 use std::{
     fs,

@@ -12,14 +12,14 @@ pub use self::{server::Server, told::Told};
 /// The rows of a run, in the format of `results.json`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Results {
-    /// The runs that made the rows. What is published has one per part.
+    /// The runs that made the rows. Published results have one run per part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Header>,
     pub rows: Vec<Row>,
 }
 
 impl Results {
-    /// Returns the run, if all rows are of one run.
+    /// Returns the run, if all rows belong to one run.
     pub fn run(&self) -> Option<&Header> {
         match &self.runs[..] {
             [run] => Some(run),
@@ -38,7 +38,7 @@ pub struct Header {
     pub sittings: Vec<(u64, u64)>,
     /// The names of all planned rows of the run.
     pub planned: Vec<String>,
-    /// The parts of a whole run that this run left out.
+    /// The parts of a whole run that this run omits.
     pub left_out: Vec<String>,
 }
 
@@ -306,7 +306,7 @@ impl Spread {
         Some(Self { median, least, most })
     }
 
-    /// Returns true if the rounds differ more than threefold, so that their median means nothing.
+    /// Returns true if the rounds differ more than threefold, so that their median is meaningless.
     pub fn scatters(&self) -> bool {
         self.most > 3.0 * self.least
     }

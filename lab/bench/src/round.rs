@@ -23,8 +23,8 @@ const STOLEN: f64 = 0.03;
 /// The factor by which the disk may become faster or slower before a round counts as disturbed.
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once. Afterwards drops the database, even after a failure, unless it should
-/// be kept.
+/// Runs the contender once. Afterwards drops the database, even after a failure, unless the caller
+/// wants to keep it.
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,
@@ -54,8 +54,7 @@ async fn measured(
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
-    // The disk is measured for a tenth of a second, or for a shorter time if the turn itself is
-    // short.
+    // The measurement of the disk takes a tenth of a second, or less if the turn itself is short.
     let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
     let look = (turn / 10).min(Duration::from_millis(100));
     let fsyncs_before = ground.fsyncs(look)?;
@@ -120,11 +119,11 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // The statistics omit dead rows of open sessions. Only `analyze`, which runs if there is a
-    // backlog, counts them.
+    // The statistics omit dead rows of open sessions. Only `analyze` counts them, and it runs only
+    // if there is a backlog.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
     // At full speed, a message waits for all messages before it. That time shows the length of the
-    // queue; it is not a latency.
+    // queue and is not a latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
     // A single window would repeat the latencies of the whole round.
@@ -150,7 +149,7 @@ fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Cou
     let cpu = |used: Option<Used>| used.map(|used| used.cpu);
     // Sent and received messages may be the same messages, so the greater number counts. A step
     // that needs other steps before it has no cost per message, because the counters include these
-    // other steps. A round whose consumers did not keep up has no cost per message, either.
+    // other steps. A round whose consumers did not keep up also has no cost per message.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
     // The counters cover one server only.

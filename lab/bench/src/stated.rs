@@ -3,9 +3,9 @@
 //!
 //! A mark on its own line after a table names a column of that table: `<!-- row: throughput/drain/*
 //! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
-//! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
-//! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
-//! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
+//! `over` means the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
+//! throughput/drain/river -->`. Ways of driving Postgres are also rows: `drivers/get ×100/trunkline
+//! ms`, and with a network delay `drivers@5/get ×100/trunkline ms`.
 
 mod figure;
 mod sources;

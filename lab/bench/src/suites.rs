@@ -39,8 +39,8 @@ pub struct Plan {
 }
 
 const PAYLOAD: usize = 100;
-/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements with
-/// an additional dimension, compare Trunkline with these peers.
+/// The fastest peers that are queues, like Trunkline. Longer measurements, and measurements with an
+/// additional dimension, compare Trunkline with these peers.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
 /// The contenders that have a call for every step.
 const LAYERS: [&str; 4] = ["statements", "sql", "queue", "pgmq"];
@@ -117,8 +117,8 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
 }
 
 impl Plan {
-    /// Returns true if the wait states of the row's sessions are sampled, for the suites that
-    /// report the bottleneck of a row.
+    /// Returns true if the wait states of the row's sessions are sampled. This is done for the
+    /// suites that report the bottleneck of a row.
     pub fn is_watched(&self) -> bool {
         ["grid", "exactly-once"].contains(&self.suite)
     }
@@ -282,7 +282,7 @@ fn idle(choice: &Choice) -> Vec<Plan> {
             plan.told.settle = choice.settle;
             let wait = match contender.name {
                 "trunkline-poll" => "poll",
-                // hasql-queue's other mode polls again immediately after an empty poll, and so is
+                // hasql-queue's other mode polls again immediately after an empty poll, so it is
                 // never idle.
                 "trunkline-notify" | "hasql-queue" => "notify",
                 _ => "best",

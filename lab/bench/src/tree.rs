@@ -72,14 +72,14 @@ pub fn made() -> Made {
 static COMMIT: LazyLock<String> = LazyLock::new(present);
 
 /// Returns the commit at the program's start, followed by `+` if the sources in the tree differed
-/// from it. The text is empty without git. The first call, which the program makes at its start,
-/// determines the commit.
+/// from it. Returns an empty text without git. The first call, which the program makes at its
+/// start, determines the commit.
 pub fn commit() -> &'static str {
     &COMMIT
 }
 
-/// Fails if the commit is no longer that of the program's start. Figures would otherwise be
-/// labelled with a commit that they were not measured on.
+/// Fails if the commit is no longer the one at the program's start. Otherwise figures would be
+/// labelled with a commit on which they were not measured.
 pub fn unchanged() -> Result<(), Failure> {
     changed(commit(), &present()).map_or(Ok(()), |why| Err(why.into()))
 }

@@ -50,7 +50,7 @@ class Contender:
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
         except awa.UniqueConflict:
             # At a queue's first messages, concurrent callers create the same rows. awa then refuses
-            # all callers except one, and inserts nothing for them.
+            # all callers but one, and inserts nothing for them.
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
 
     async def send_many(self, messages: list[load_protocol.Message]) -> None:

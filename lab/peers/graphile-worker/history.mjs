@@ -1,5 +1,5 @@
-// Runs graphile-worker through its documented calls. It has no call with which a handler ends its
-// job in the handler's own transaction.
+// Runs graphile-worker through its documented calls. It has no call with which a handler can end
+// its job in the handler's own transaction.
 import { EventEmitter } from "node:events";
 import { SLOTS, WORK, persist, run, told } from "../history_protocol.mjs";
 import { Logger, open, send, startInstance, version } from "./peer.mjs";

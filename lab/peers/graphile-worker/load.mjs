@@ -4,7 +4,7 @@ import { Logger, open, send, startInstance, version } from "./peer.mjs";
 const TASK = "bench";
 
 run(async ({ url, producers, consumers, rate, keys }) => {
-  // graphile-worker's benchmark does the same: four instances for throughput, one for latency,
+  // graphile-worker's benchmark does the same: four instances for throughput, and one for latency,
   // because each new job wakes every instance.
   const instances = consumers > 0 || rate !== undefined ? 1 : 4;
   const concurrentJobs = consumers || 24;

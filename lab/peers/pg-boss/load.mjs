@@ -17,7 +17,7 @@ run(async ({ url, batch, producers, consumers, rate, wait, keys }) => {
   const options = {
     connectionString: url,
     max: Math.max(producers, 4) + workers,
-    // Calls that have to wait for a connection are late, but not lost.
+    // Calls that have to wait for a connection are late, but they are not lost.
     connectionTimeoutMillis: 0,
     useListenNotify: notify,
   };

@@ -25,7 +25,7 @@ class Caller:
         self.connection = psycopg.connect(self.options.url, autocommit=True, prepare_threshold=0)
 
     async def send(self, message: load_protocol.Message) -> None:
-        # The call blocks, so the tasks of the protocol have their turn before it.
+        # The call blocks the event loop, so the other tasks of the protocol run before it.
         await asyncio.sleep(0)
         self.connection.execute("select trunkline.enqueue(%s, %s)", ("bench", message.text()))
 

@@ -9,7 +9,7 @@ use std::{
 
 use crate::folder::Folder;
 
-/// The time that a process may take to end, enough for a worker to wait for its handlers.
+/// The time limit for a process to end. It is long enough for a worker to wait for its handlers.
 const END: Duration = Duration::from_secs(20);
 
 /// A process to start: its role, its number in the run, and the file of its history.

@@ -119,8 +119,8 @@ pub struct Call {
     /// libraries report that time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: Micros,
-    /// The latest time at which the hold on a lane ends. Calls that continue to read the lane have
-    /// it.
+    /// The latest time at which the hold on a lane ends. Only calls that continue to read the lane
+    /// set it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over: Micros,
 }

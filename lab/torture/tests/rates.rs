@@ -4,9 +4,9 @@ use std::process::Command;
 
 #[test]
 fn no_key_exceeds_its_rate_while_workers_are_killed() {
-    // On a busy machine, a handler may pause for longer than the benchmark allows for, or a key may
-    // have no message handled yet. Then the benchmark runs again, for longer. A real violation of
-    // the rate occurs in each attempt.
+    // On a busy machine, a handler may pause for longer than the benchmark allows for, or no
+    // message of a key may have been handled yet. Then the benchmark runs again, for longer. A real
+    // violation of the rate occurs in each attempt.
     let failed: Vec<String> = [4, 8, 16].into_iter().map_while(|seconds| attempt(seconds).err()).collect();
     assert!(failed.len() < 3, "{failed:#?}");
 }

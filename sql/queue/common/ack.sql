@@ -2,15 +2,17 @@ create or replace function trunkline.{do_ack_}(ids bigint[], sizes int[], attemp
     returns table (id bigint, size int, attempt int) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Ends leases permanently. Takes ranges of messages, each with an attempt, and returns the messages that were leased. The cost grows with the number
--- of ranges and of rows in them, whether these rows are still leased or not.
+-- Ends leases permanently. Takes ranges of messages, each with an attempt, and returns the messages
+-- that were leased. The cost grows with the number of ranges and of the rows in them, including
+-- rows that are no longer leased.
 #variable_conflict use_variable
 declare
     met record;
     rest record;
 begin
     if {keyed} then
-        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
+        -- Locks the table of lanes before the rows, because later statements of the transaction may
+        -- lock lanes. A session that gives the queue more lanes uses the same order.
         perform from trunkline.{lane_} where false;
     end if;
     if cardinality(ids) = 1 then
@@ -35,7 +37,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

@@ -27,7 +27,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

@@ -2,8 +2,8 @@ create or replace function trunkline.{do_cancel_}(ids bigint[])
     returns table (id bigint, done bool) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Deletes messages that wait or are leased, permanently. Deleting the row also ends its lease: the worker finds the lease lost. Busy messages are
--- returned, too, as not done.
+-- Deletes messages that wait or are leased, permanently. Deleting a row also ends its lease: the
+-- worker finds the lease lost. The result also contains busy messages, with done = false.
 #variable_conflict use_variable
 declare
     picked record;

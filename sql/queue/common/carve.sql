@@ -2,12 +2,16 @@ create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], atte
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist of whole rows. A row lies
--- within one block of 1,024 ids, and reaches over an end only if it begins before that end. So each block is read once, no matter how many dead rows
--- surround it, and rows and ends are merged in order. Without a lease (after a rollback), a row that a worker holds is left to that worker. With a
--- lease, the function waits for a locked row by looking again, not by queueing for its lock: the session that splits the row commits soon. But a
--- queued lock would then be on the first piece, which a long transaction may be ending by that time. After a second it queues for the lock after all,
--- where a deadlock is detected.
+-- Splits rows that extend beyond an end of the given ranges, if the rows still belong to the
+-- caller, so that the ranges consist of whole rows. A row lies within one block of 1,024 ids, and
+-- extends beyond an end only if it begins before that end. So the function reads each block once,
+-- no matter how many dead rows surround it, and merges rows and ends in order. Without a lease
+-- (after a rollback), the function does not touch a row that a worker has leased.
+--
+-- If a row is locked, the caller with a lease pauses and looks again. It does not queue for the
+-- lock: the session that splits the row commits soon, and the lock would then be on the first
+-- piece, which a long transaction may already be ending. After a second the function does queue for
+-- the lock, so that the server detects deadlocks.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -47,8 +51,9 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
-                -- next row, because a session that carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime. Look again
+                -- in a fresh snapshot, before the next row: sessions that carve lock rows in the
+                -- order of their ids.
                 if not found and exists (select from trunkline.{queue_} q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;

@@ -10,8 +10,8 @@ declare
     holders text[];
 begin
     if {keyed} then
-        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
-        -- too.
+        -- This function updates the lanes of these leases last. It locks the table of lanes first,
+        -- because a session that gives the queue more lanes locks lanes before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -30,7 +30,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

@@ -1,8 +1,10 @@
 create or replace function trunkline.{do_own_}()
     returns text language plpgsql immutable set search_path = pg_catalog, pg_temp as $f$
--- Returns a statement that reads the columns that users added from a row of the queue's table, as texts by name; null if there are no such columns.
--- The result is immutable as long as the table is not altered, and altering the table makes Postgres plan again. So a statement over the table finds
--- a constant here, and without such columns nothing of it remains in the plan. Elsewhere the constant would become outdated. The variable has the
+-- Returns a statement that reads the columns that users added from a row of the queue's table, as
+-- texts by name; null if there are no such columns. The result is immutable as long as the table is
+-- not altered, and altering the table makes Postgres plan again. So the planner can treat the
+-- result as a constant in a statement over the table; without such columns, the plan then does not
+-- contain the call. In other statements the constant would become outdated. The variable has the
 -- table's present columns, even in an old snapshot.
 declare
     r trunkline.{queue_}%rowtype;

@@ -2,10 +2,12 @@ create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out f
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Locks the rows of these messages and splits them, so that the messages are in rows without others; returns the ranges of these rows. Ids without a
--- row are skipped, and so are messages under a lease, unless they are asked for. Waits for no lock: a worker that ends leases would wait for the rows
--- locked here, and neither would finish. A message that another transaction has locked is busy, perhaps only because of another message in its row,
--- and may be tried again. Each block of 1,024 ids is read once, no matter how many dead rows surround it.
+-- Locks the rows of these messages and splits them, so that the messages are in rows without
+-- others; returns the ranges of these rows. Skips ids without a row. Skips leased messages, unless
+-- the caller includes them. Waits for no lock: a worker that ends leases would wait for the rows
+-- locked here, and neither session would finish. A message that another transaction has locked is
+-- busy, perhaps only because of another message in its row, and the caller may try it again. Each
+-- block of 1,024 ids is read once, no matter how many dead rows surround it.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -15,7 +17,8 @@ begin
     sizes := '{}';
     busy := '{}';
     if {keyed} then
-        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
+        -- A worker that leases along a lane skips rows that are being split here, and messages
+        -- behind them must not come first.
         perform from trunkline.{lane_} h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -61,7 +64,7 @@ begin
         end if;
     end loop;
     if {keyed} and first <> '{}' then
-        -- The message for which a key waited may be gone, or come sooner.
+        -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline.{line_} l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');

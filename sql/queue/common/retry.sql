@@ -2,7 +2,8 @@ create or replace function trunkline.{do_retry_}(ids bigint[], sizes int[], atte
     returns table (id bigint, size int, attempt int, dead boolean) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Gives messages back after a failure under a lease: they are due again after the delay of their range, or dead if their attempts are used up.
+-- Gives messages back after a failure under a lease. They are due again after the delay of their
+-- range, or become dead letters if their attempts are used up.
 #variable_conflict use_variable
 declare
     met record;
@@ -42,7 +43,8 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- The lease of a missing message is lost, or the message shares its row with messages that the call does not name.
+        -- If a message was not found, its lease is lost, or it shares its row with messages that
+        -- the call does not name.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

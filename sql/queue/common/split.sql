@@ -1,7 +1,9 @@
 create or replace function trunkline.{do_split_}(row_id bigint, cuts int[], lined text[] default '{}')
     returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Cuts a row, locked by the caller, before the messages at the given offsets. One rewrite cuts a row into at least 32 pieces, so a consumer that
--- takes it message by message causes two rewrites, not a thousand. The caller cuts at the keys in lined; their pieces go to the backlogs (lines) of these keys.
+-- Cuts a row, which the caller has locked, before the messages at the given offsets. One rewrite
+-- cuts a row into at least 32 pieces. So a consumer that takes it message by message causes two
+-- rewrites, not a thousand. lined: a piece that begins with a message of one of these keys goes to
+-- the backlog (line) of that key.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -29,7 +31,8 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
+        -- The row is malformed and got past trunkline.refuse_row. That trigger accepts parts of
+        -- such a row only if they have an error. A consumer that reads the parts counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -59,10 +62,12 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
+        -- A statement for each piece would cost more than the piece, but an array of all pieces
+        -- would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A generated column that a user added takes no value, not even its own.
+                -- A generated column that a user added accepts no value, not even the one that it
+                -- has.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped

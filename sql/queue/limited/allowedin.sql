@@ -2,8 +2,9 @@ create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns the seconds until the limits allow a message, as far as time alone decides that; null if they allow one now. While another session has
--- locked the limits, nothing is allowed, for an unknown time. Locks nothing.
+-- Returns the seconds until the limits allow a message, as far as only time decides; null if they
+-- allow one now. While another session has locked the limits, nothing is allowed, and it is unknown
+-- for how long. Locks nothing.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
@@ -22,7 +23,7 @@ begin
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = 'trunkline.{limit_}'::regclass and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
-        return 0.25; -- as consumers pause for locked messages at most
+        return 0.25; -- the longest pause of consumers that wait for locked messages
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -2,8 +2,8 @@ create or replace function trunkline.{do_leased_}()
     returns bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Counts messages under a lease. The clock is read before the query, because a function whose result may change from row to row cannot be an index
--- condition. The scan would walk over the entries of leases that ended long ago.
+-- Counts leased messages. The clock is read before the query, because a volatile function cannot be
+-- an index condition. The scan would then walk over the entries of leases that ended long ago.
 declare
     clock timestamptz := clock_timestamp();
 begin

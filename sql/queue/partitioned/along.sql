@@ -3,20 +3,26 @@ create or replace function trunkline.{do_along_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the lane's backlog (line), and moves messages of keys
--- with backlogs of their own to those. Then it reads the keys' backlogs, but only as far as the lane's was read: messages beyond that point could
--- belong behind unread ones of the lane's backlog. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock,
--- and nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from
--- backlogs of keys. way: a message whose lease expired is leased alone (1) or not at all (2). Or (3) a message whose lease expired for the first time
--- comes like the rest. One whose lease expired again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the
--- call comes behind it.
+-- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the
+-- lane's backlog (line). Messages of keys that have their own backlogs move to those. Then it reads
+-- the keys' backlogs, but only up to the point where it stopped in the lane's backlog: messages
+-- beyond that point could belong behind unread messages of the lane's backlog. While another
+-- session cancels or reschedules messages of the lane, it splits rows and holds the lane's lock.
+-- Then nothing of the lane is leased: a row that was skipped because it was locked would come too
+-- late.
+--
+-- lined_n: the maximum number of messages from backlogs of keys. way: a message whose lease expired
+-- is leased alone (1) or not at all (2). With 3, a message whose lease expired for the first time
+-- comes like the rest. A message whose lease expired again comes last, and no message of the call
+-- comes behind it, because the caller runs it apart. With 4 such a message does not come at all.
 #variable_conflict use_variable
 declare
     clock timestamptz;
     at record;
     known record;
     lined text[];
-    -- If keys have a rate, at most half a bucket of messages of one key is leased at a time, plus the refill during that time.
+    -- If keys have a rate, one call leases at most half a bucket of messages of a key, plus the
+    -- refill during that time.
     most_of_key constant int := case when {key_per_second}::float8 is not null then
         greatest(least(ceil({key_burst}::float8 / 2 + {key_per_second}::float8 * extract(epoch from {lease}) / 16), 64), 1) end;
     wanted int := n;
@@ -49,13 +55,13 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would require
-        -- reading all of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used.
+        -- Otherwise every such row would require reading all of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
                and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
-        -- In the meantime a message of the key failed, and is due again before these.
+        -- In the meantime a message of the key failed, and it is due again before these messages.
         tids := '{}';
         got := 0;
         return;
@@ -63,7 +69,8 @@ begin
         return;
     end if;
     clock := clock_timestamp();
-    -- Rows of one statement have the same place. So the rows at the place of the first unread row may come behind that row.
+    -- Rows of one statement have the same place. So rows at the place of the first unread row may
+    -- belong behind that row.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline.{queue_} q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
@@ -84,7 +91,7 @@ begin
             exit when ran_out;
             apart := greatest(way, 2);
         else
-            -- When its line is empty, the key shares the line of the lane again.
+            -- If the key's own line is empty, the key uses the line of the lane again.
             delete from trunkline.{line_} l
             where l.lane = lane and l.key = known.key and l.until = known.until
               and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);

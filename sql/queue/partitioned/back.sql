@@ -4,9 +4,11 @@ create or replace function trunkline.{do_back_}(
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan
     set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC' set lc_monetary = 'C' as $f$
--- Puts messages back into the table under their ids, as one row, with the values that their row had in columns that users added. The values are
--- matched by name and converted to the column's present type. A column that was dropped is left out, a generated column is computed again, and a
--- column that was added later gets its default. Dead letters come back this way, and so do taken messages whose caller has gone away.
+-- Puts messages back into the table under their ids, as one row, with the values that their row had
+-- in columns that users added. The values are matched by name and converted to the column's present
+-- type. A column that was dropped is left out, a generated column is computed again, and a column
+-- that was added later gets its default. Replays of dead letters use this function, and so does the
+-- return of taken messages whose caller is gone.
 #variable_conflict use_variable
 declare
     named text;
@@ -14,7 +16,7 @@ declare
     stored bigint;
     all_keys text[];
 begin
-    -- The row may come from another server, or from before the queue got more lanes.
+    -- The row may come from another server, or from the time before the queue got more lanes.
     own := own || '{"lane": "-1"}';
     all_keys := (own ->> 'keys')::text[];
     if size > 1 and exists (

@@ -4,8 +4,9 @@ create or replace function trunkline.{do_find_}(message bigint)
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns one message, in whichever table it is, in one snapshot. A row lies within one block of 1,024 ids. So only the last row that begins at or
--- before the id can contain it, and the index is read backwards within that block at most.
+-- Returns one message from whichever table contains it, in one snapshot. A row lies within one
+-- block of 1,024 ids. So only the last row that begins at or before the id can contain it, and the
+-- index is read backwards within that block at most.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

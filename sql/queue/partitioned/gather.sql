@@ -2,14 +2,21 @@ create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint, lane int, of_line text, lined text[], bound timestamptz,
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Locks due rows that contain at most n messages together, oldest first, starting at a place; takes and leases both use it. Returns where the rows are,
--- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
--- their lease expired, or their attempts are used up. Such a row is split or buried when it comes first. A message whose lease expired may crash the
--- worker that runs it together with others. It comes like the rest (apart = 0), or alone (1), or not at all (2); 3 and 4 mean the same as 1 and 2,
--- but only for messages whose lease expired more than once: after the first time a message may be innocent, and need not run alone yet if it has
--- another attempt left in which it can. The function reads one backlog of a lane (of_line), ordered by places, which leases do not change, and
--- moves messages of keys with backlogs of their own (lined) to those. No row is returned ahead of one that another transaction has locked: only that
--- transaction's commit shows whether its message is done.
+-- Locks due rows that contain at most n messages together, oldest first, starting at a place; takes
+-- and leases both use it. Returns where the rows are, in order (none if nothing is due), and, if
+-- more may be due, the place after them. Some rows cannot be handed out as they are: they are too
+-- large for n, their lease expired, or their attempts are used up. The function splits or buries
+-- such a row when it comes first.
+--
+-- apart: a message whose lease expired may crash the worker that runs it together with others. It
+-- comes like the rest (0), alone (1), or not at all (2). 3 and 4 mean the same as 1 and 2, but only
+-- for messages whose lease expired more than once: the first time, another message may have caused
+-- the crash. Such a message need not run alone yet if it has another attempt left in which it can.
+--
+-- The function reads one backlog of a lane (of_line), ordered by places, which leases do not
+-- change. It moves messages of keys that have their own backlogs (lined) to those. No row is
+-- returned ahead of a row that another transaction has locked: only that transaction's commit shows
+-- whether its message is done.
 #variable_conflict use_variable
 declare
     until timestamptz := clock_timestamp();
@@ -29,8 +36,9 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- The usual case: all rows found can be returned whole, so that neither a running total nor a second query is needed.
-            -- No row is skipped, because rows behind it may have the same key: the query examines exactly as many rows as it locks.
+            -- The usual case: all rows found can be returned whole, so that neither a running total
+            -- nor a second query is needed. The function skips no row, because rows behind it may
+            -- have the same key. So the query examines exactly as many rows as it locks.
             with head as materialized (
                 select q.ctid as tid, q.due_at, q.attempt, q.size, q.line
                 from trunkline.{queue_} q
@@ -52,7 +60,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- another session has locked a row: only the rows before it
+                rows := rows / 2; -- another session has locked a row: use only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
@@ -141,8 +149,8 @@ begin
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.mixed then
-            -- Rows of a single such key move as they are, about a hundred per call, and of the rows that have to be split one or two: due messages of
-            -- other keys must not wait for the backlog of one key.
+            -- One call moves about a hundred rows of such a key as they are, or splits two rows.
+            -- Without this limit, due messages of other keys would wait for the backlog of one key.
             exit when parts >= 6;
             moved := 0;
             if rows > 1 then

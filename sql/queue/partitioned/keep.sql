@@ -3,9 +3,9 @@ create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, ho
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Extends the hold on a lane to the end of the leases in it. holders: which holder had which lane
--- before these leases were extended. If another worker has received a lane since then, because the
--- leases ended before the extension was done, that worker hands out the messages behind them. Then
--- the leases were lost. served_at is the time that the clock showed: see do_right_.
+-- before these leases were extended. If the leases ended before the extension was done, another
+-- worker may have received a lane since then. That worker hands out the messages behind them, so
+-- the leases are lost. served_at is the time that the clock showed: see do_right_.
 #variable_conflict use_variable
 declare
     clock timestamptz;

@@ -5,13 +5,18 @@ create or replace function trunkline.{do_lanes_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from free lanes, up to its share. A lane is held by one
--- holder at a time, for as long as its leases last. A worker that has too few lanes asks the holder of the most lanes for some, which releases a lane
--- when nothing of it is leased. Each call reads the lanes in random order, so that no lane always waits behind the others. A message whose lease
--- expired is leased alone. Workers (most is null) get a message whose lease expired for the first time like the rest, provided that it has attempts left for
--- that. Of messages whose lease expired again they get one together with the rest, and run it alone themselves. rate: null unless keys have a rate.
--- Otherwise it has three numbers of seconds: between two messages of a key; until an empty bucket is full; and until a bucket is full that was empty
--- when the lane changed hands.
+-- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from
+-- free lanes, up to its share. Only one holder can hold a lane, for as long as its leases last. A
+-- worker that has too few lanes asks the holder of the most lanes for some. That holder releases a
+-- lane when none of its messages is leased. Each call reads the lanes in random order, so that no
+-- lane always waits behind the others.
+--
+-- A message whose lease expired is leased alone. For workers (most is null), a message whose lease
+-- expired for the first time comes like the rest, provided that it has enough attempts left. They
+-- get one message whose lease expired again together with the rest, and run it alone themselves.
+-- rate: null unless keys have a rate. Otherwise it has three numbers of seconds: between two
+-- messages of a key; until an empty bucket is full; and until a bucket is full that was empty when
+-- the lane changed hands.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -37,7 +42,8 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on `line` is a range: for an equality, the planner would hash the lines of all lanes.
+        -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
+        -- equality, the planner would hash the lines of all lanes.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -54,13 +60,14 @@ begin
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- In the meantime the holder's time may have passed, and another worker may have come: the holder of a lane is certain only under the lane's
-        -- lock.
+        -- The hold may have ended in the meantime, and another worker may have taken the lane. Only
+        -- a session that has locked the lane can be sure who holds it.
         perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Some keys have backlogs of their own: a backlog that is read first would leave no room for the other lanes.
+        -- Some keys have their own backlogs. Without this bound, the backlog that is read first
+        -- would leave no room for the other lanes.
         at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -82,7 +89,8 @@ begin
         ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder, so all due messages of it go to the worker that gets the lane.
+            -- No message of a lane without a holder is leased, so all its due messages go to the
+            -- worker that gets the lane.
             select h.lane, h.floor from trunkline.{lane_} h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)

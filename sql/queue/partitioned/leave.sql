@@ -2,14 +2,16 @@ create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the holder keeps the lane until their leases end. The same
--- holds for a lane that another session leases from at this moment, for example under the number of a holder that has lost its connection. Notifies a
--- worker that waits for a lane. A message that is no longer leased is not started any more.
+-- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the
+-- holder keeps the lane until their leases end. It also keeps a lane from which another session is
+-- leasing at this moment, for example under the number of a holder that has lost its connection.
+-- Notifies a worker that waits for a lane. No handler starts a message that is no longer leased.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
-    -- The next statement sees what the last holder of these locks has leased, because its snapshot is taken after them.
+    -- The next statement sees all leases of the session that held these locks before, because its
+    -- snapshot is taken after the locks.
     lanes := array(
         select -1 - h.lane from trunkline.{lane_} h
         where h.lane < 0 and (lanes is null or -1 - h.lane = any (lanes))

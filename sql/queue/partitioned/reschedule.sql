@@ -2,10 +2,10 @@ create or replace function trunkline.{do_reschedule_}(ids bigint[], due timestam
     returns table (id bigint, done bool) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Makes waiting messages due at a time, and never at one that lies below a floor: a time in the past means now or, for a message that is already due,
--- its present due time. A message whose lease expired would count as leased again if its due time
--- moved to the future. So it counts as failed instead. Busy messages are returned, too, as not
--- done.
+-- Makes waiting messages due at a time, but never at a time below a floor. A time in the past means
+-- now or, for a message that is already due, its present due time. A message whose lease expired
+-- would count as leased again if its due time moved to the future. So it counts as failed instead.
+-- The result also contains busy messages, with done = false.
 #variable_conflict use_variable
 declare
     picked record;

@@ -2,24 +2,28 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
     returns bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Repairs times that were written while a clock was ahead: each time that is later than it can
--- correctly be. Skips rows that another transaction has locked, but waits for the lock of a limit's
--- bucket. Returns the number of messages that it changed, except leases that only follow the repair
--- of their lane. ahead: how far the clock was ahead, if the caller knows. how: 0 repairs only if
--- do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last longer than the
--- queue's setting.
---  - A message that was enqueued in the future was enqueued now, and its delay keeps its length.
---  - A lease that ends more than 365 days from now lasts as long as the queue's setting. A released message is due now.
---  - A failed message that is due more than half of ahead from now is due earlier by ahead; one that is due more than 365 days from now is due now.
---  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor is below all rows again.
+-- Repairs times that were written while a clock was ahead: each time that is later than it could be
+-- with a correct clock. Skips rows that another transaction has locked, but waits for the lock of a
+-- limit's bucket. Returns the number of messages that it changed, except leases that only follow
+-- the repair of their lane. ahead: how far the clock was ahead, if the caller knows. how: 0 repairs
+-- only if do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last longer
+-- than the queue's setting.
+--  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
+--    length.
+--  - A lease that ends more than 365 days from now lasts as long as the queue's setting. A released
+--    message is due now.
+--  - If a failed message is due more than half of ahead from now, it becomes due earlier by ahead.
+--    If it is due more than 365 days from now, it is due now.
+--  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor
+--    is below all rows again.
 --  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
---  - A bucket that was filled in the future was filled now.
+--  - A bucket that was filled in the future counts as filled now.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
     longest constant interval := '365 days';
-    -- A key rests until as many handlers may have started as a worker can hold messages of the key, plus the contents of its bucket; without a rate it
-    -- rests for a moment.
+    -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
+    -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'
         else least((64 + {key_burst}::float8) / {key_per_second}::float8, 31536000) * interval '1 second' end;
     messages bigint;

@@ -1,5 +1,6 @@
--- Returns what a dead letter or an archived message keeps of its row, by column: the columns that users added. The server inlines the expression, and
--- do_own_ is a constant in it, so a queue without such columns pays nothing for them. No search_path matters.
+-- Returns what a dead letter or an archived message keeps of its row, by column: the columns that
+-- users added. The server inlines the expression, and do_own_ is a constant in it. So a queue
+-- without such columns pays nothing for them, and the search_path has no effect.
 create or replace function trunkline.{do_kept_}(r trunkline.{queue_}) returns jsonb
     language sql stable
     return case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), r) end;

@@ -22,7 +22,7 @@ begin
     if n between 1 and rows and not {limited} and not {paused} then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
-            -- Neither a total nor an order: the statement below takes longer for one message.
+            -- For one message, a total and an order would only make the statement slower.
             return query
                 update trunkline.{queue_} q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null

@@ -4,8 +4,9 @@ create or replace function trunkline.{do_take_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Takes up to n messages. If a due row was left alone because it must be split first, the last row of the result has no id. For a caller that may
--- have to put messages back, keep adds the values of columns that users added.
+-- Takes up to n messages. If a due row was left in the queue because it must be split first, the
+-- last row of the result has no id. With keep, the result also has the values of columns that users
+-- added, for a caller that may have to put messages back.
 #variable_conflict use_variable
 declare
     at record;
@@ -20,7 +21,7 @@ begin
     if cut and n between 1 and rows and not {limited} and not {paused} then
         -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
-            -- Neither a total nor an order: the statement below takes 30 % longer for one message.
+            -- For one message, a total and an order would make the statement 30 % slower.
             return query
                 delete from trunkline.{queue_} q
                 where q.ctid = (select h.ctid from trunkline.{queue_} h where (h.due_at, h.id + 0) >= (due, 0) and h.due_at <= until

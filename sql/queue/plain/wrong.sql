@@ -2,7 +2,8 @@ create or replace function trunkline.{do_wrong_}()
     returns bool language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns whether one of the messages due last has a time that can only come from a clock that was ahead. do_right_ repairs such times.
+-- Returns whether one of the messages that are due last has a time that only a clock that was ahead
+-- can have written. do_right_ repairs such times.
 declare
     clock timestamptz := clock_timestamp();
 begin

@@ -3,9 +3,10 @@ create or replace function trunkline.{do_batch_}(payloads {type}[], delay interv
     returns setof bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Enqueues one row or several, for callers that have no client library: wakes the listeners when the transaction commits. A row ends after
--- {max_batch} messages or about 64 KiB. The messages are due after the delay, or at a given time, and never before now. Slices count from 1, whatever
--- the lower bound of the caller's array.
+-- Enqueues one row or several, for callers that have no client library. Wakes the listeners when
+-- the transaction commits. A row ends after {max_batch} messages or about 64 KiB. The messages are
+-- due after the delay, or at a given time, and never before now. Slices count from 1, whatever the
+-- lower bound of the caller's array.
 #variable_conflict use_variable
 declare
     stored bigint;

@@ -2,8 +2,8 @@ create or replace function trunkline.{do_cut_}(n int, floor timestamptz[])
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Makes sure that the first due row fits, for takes in the caller's transaction, and leaves the row where it is. Limits are not locked, because that
--- transaction may have locked them.
+-- Splits the first due row if it does not fit, for takes in the caller's transaction, and leaves it
+-- in the queue. Limits are not locked, because the caller's transaction may have locked them.
 #variable_conflict use_variable
 declare
     turn record;

@@ -3,9 +3,11 @@ create or replace function trunkline.{do_heads_}(n int, rows int, apart bool, fl
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Handles the usual case of a queue with priorities in one statement: everything that is due in all lanes can be handed out as it is, and contains at
--- most n messages. Locks these rows and returns where they are, in the order of their turns, as do_gather_ does. In any other case `more` is true,
--- and the caller gathers the rows lane by lane. Rows that other sessions hold are counted, but not waited for.
+-- Handles the usual case of a queue with priorities in one statement: everything that is due in all
+-- lanes can be handed out as it is, and contains at most n messages. Locks these rows and returns
+-- where they are, in the order of their turns, as do_gather_ does. In any other case `more` is
+-- true, and the caller gathers the rows lane by lane. Rows that other sessions have locked are
+-- counted, but not waited for.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -28,7 +30,7 @@ begin
             from trunkline.{queue_} q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- over all lanes together: this number of rows already shows that not everything fits
+        limit most -- over all lanes together: if there are this many rows, not everything fits
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (

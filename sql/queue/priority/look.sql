@@ -3,12 +3,12 @@ create or replace function trunkline.{do_look_}(floor timestamptz[])
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns what a consumer needs to move its floor, and the time that it may sleep. At any isolation
+-- Returns what a consumer needs to move its floor, and how long it may sleep. At any isolation
 -- level, now() is earlier than the snapshot. So every transaction that reads an earlier due_at from
 -- the clock has an id below "next" (see trunkline.clock). "next" comes from age(), which counts
 -- from the next id to be assigned. The snapshot's xmax would be too low: it is only one past the
 -- last transaction that has ended. Messages that a pause or a limit holds back count as due when
--- they are released. A queue with priorities has one row, and one floor, for each lane.
+-- the pause or the limit ends. The result has one row, with one floor, for each lane.
 #variable_conflict use_variable
 declare
     began timestamptz := clock_timestamp();

@@ -5,9 +5,10 @@ create or replace function trunkline.{do_take_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Takes up to n messages: all at once if everything that is due fits, otherwise lane by lane. If a due row was left alone because it must be split
--- first, the last row of the result has no id. For a caller that may have to put messages back, keep adds the lane and the values of columns that
--- users added.
+-- Takes up to n messages: all at once if everything that is due fits, otherwise lane by lane. If a
+-- due row was left in the queue because it must be split first, the last row of the result has no
+-- id. With keep, the result also has the lane and the values of columns that users added, for a
+-- caller that may have to put messages back.
 #variable_conflict use_variable
 declare
     at record;
@@ -42,7 +43,8 @@ begin
                     return;
                 end;
             end if;
-            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
+            -- due after the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;

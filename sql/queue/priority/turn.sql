@@ -2,9 +2,11 @@ create or replace function trunkline.{do_turn_}(dues timestamptz[], ids bigint[]
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Chooses the lane whose turn it is: the one whose first row is the oldest, after subtracting the aging for each step of priority. bound is the
--- due time up to which the lane stays in front, plus a sixteenth of the aging. Without this addition, rows of two lanes would be fetched one by one.
--- Both results are null if nothing is due at or after these places. Only for queues with priorities.
+-- Chooses the lane whose turn it is: the one whose first row is the oldest, after subtracting the
+-- aging for each step of priority. bound is the due time up to which the lane stays in front, plus
+-- a sixteenth of the aging. Without this addition, the caller would fetch the rows of two lanes one
+-- by one. Both results are null if nothing is due at or after these places. Only for queues with
+-- priorities.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

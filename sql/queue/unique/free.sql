@@ -2,8 +2,9 @@ create or replace function trunkline.{do_free_}()
     returns trigger language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- The function of a trigger on the queue's table. Whatever the verb, a message ends by being deleted from this table, and in no other way; so its key
--- becomes free in the same transaction. Keys that are kept for a time stay. Only for queues with uniqueness.
+-- The function of a trigger on the queue's table. Every verb that ends a message deletes it from
+-- this table, so its key becomes free in the same transaction. A key that was claimed for a fixed
+-- time stays. Only for queues with uniqueness.
 begin
     if tg_op = 'TRUNCATE' then
         delete from trunkline.{unique_} u where u.until is null;

@@ -3,9 +3,11 @@ create or replace function trunkline.{do_replace_}(
     returns bool[] language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Gives waiting messages the payload, metadata and due time of the last entry that has their key. Returns, by number, which entries did so. A message
--- that is leased stays unchanged, and so does one that is locked for more than a tenth of a second. If a message has ended in the meantime, and its
--- key is free, TL000 makes the caller start again. Due times are treated as in do_reschedule_. Only for queues with uniqueness.
+-- Gives waiting messages the payload, metadata and due time of the last entry that has their key.
+-- Returns, by number, which entries replaced a message. A message that is leased stays unchanged,
+-- and so does one that is locked for more than a tenth of a second. If a message has ended in the
+-- meantime, and its key is free, TL000 makes the caller start again. Due times are treated as in
+-- do_reschedule_. Only for queues with uniqueness.
 #variable_conflict use_variable
 declare
     done bool[];

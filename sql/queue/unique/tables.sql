@@ -1,4 +1,5 @@
--- The bounds ensure that the time for which a key is kept can be computed even if a clock was ahead: see do_right_.
+-- The bounds ensure that the time for which a key is kept can be computed even if a clock was
+-- ahead; see do_right_.
 create table trunkline.{unique_} (
     key        text collate "C" constraint {uniquekey_} primary key,
     id         bigint not null,

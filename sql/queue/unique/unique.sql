@@ -3,14 +3,18 @@ create or replace function trunkline.{do_unique_}(
     returns table (id bigint, outcome int) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Enqueues messages some of which have unique keys: each message unless another one has its key. Returns for each message an id and an outcome: 0 if
--- it is new; 1 if another message, whose id is returned, has the key; 2 if it replaced such a message, which was waiting. terms: for how many seconds
--- each key is kept; null keeps it until the message has ended. dues: as in sql/statements/plain/enqueue.sql. Free keys are claimed in sorted order,
--- so that two calls wait for each other in one direction only. They are claimed after the rows are inserted, because a claim names a message's id. If
--- another call has claimed a key in the meantime, the call undoes its work and searches again. So
--- it holds no lock on another call's key, and its rows have no gaps. If alone is true, the call is
--- the only statement of its transaction: it removes about as many expired keys as it adds, and
--- another session wakes the consumers. Only for queues with uniqueness.
+-- Enqueues messages some of which have unique keys. Enqueues each message unless another message
+-- has its key. Returns for each message an id and an outcome: 0 if it is new; 1 if another message,
+-- whose id is returned, has the key; 2 if it replaced such a message, which was waiting. terms: for
+-- how many seconds each key is kept; null keeps it until the message has ended. dues: as in
+-- sql/statements/plain/enqueue.sql.
+--
+-- Free keys are claimed in sorted order, so that two calls cannot wait for each other. They are
+-- claimed after the rows are inserted, because a claim names a message's id. If another call has
+-- claimed a key in the meantime, the call undoes its work and searches again. So it holds no lock
+-- on another call's key, and its rows have no gaps. If alone is true, the call is the only
+-- statement of its transaction. Then it removes about as many expired keys as it adds, and another
+-- session wakes the consumers. Only for queues with uniqueness.
 #variable_conflict use_variable
 declare
     since timestamptz;
@@ -44,8 +48,9 @@ begin
         begin
             since := clock_timestamp();
             done := null;
-            -- If a key is free, its first message stays, with the contents of the last one that is to replace it. A claim whose message no longer
-            -- exists, as after a restore, counts as free.
+            -- If a key is free, the first message with the key stays. It gets the contents of the
+            -- last message that is to replace it. A claim whose message no longer exists, as after
+            -- a restore, counts as free.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
                    array_agg(p.first order by p.nr), array_agg(p.last order by p.nr), array_agg(p.orphan order by p.nr),
                    count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
@@ -61,7 +66,8 @@ begin
                       from trunkline.{unique_} c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
             if ahead then
-                -- The clock was ahead: the keys are kept for as long as was asked, from now on.
+                -- The clock was ahead when the keys were claimed. The keys are kept for as long as
+                -- the callers asked, from now on.
                 update trunkline.{unique_} u set until = since + (u.until - u.claimed_at), claimed_at = since
                 where u.key = any (array(select a.key from trunkline.{unique_} a where a.key = any (keys) and a.claimed_at > since for update skip locked));
             end if;
@@ -103,7 +109,8 @@ begin
                 on conflict on constraint {uniquekey_} do nothing;
                 get diagnostics claimed = row_count;
             else
-                -- If some keys have expired, keys are claimed one by one: a call that fails to get a key must not lock it and wait for the next one.
+                -- If some keys have expired, keys are claimed one by one: a call that fails to get
+                -- a key must not lock it while it waits for the next key.
                 for line in
                     select k.key, k.id, since + k.term * interval '1 second' as until, k.orphan
                     from unnest(keys, ids, terms, stays, orphans) k(key, id, term, stays, orphan)

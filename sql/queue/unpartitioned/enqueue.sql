@@ -1,6 +1,7 @@
 create or replace function trunkline.{do_enqueue_}(payload anyelement) returns bigint language plpgsql as $f$
--- Enqueues one message without options, for trunkline.enqueue: an insert of one row, and a notification if a consumer sleeps. Every name includes its
--- schema, so that the function needs no setting of search_path, which would cost as much as a tenth of the insert.
+-- Enqueues one message without options, for trunkline.enqueue: inserts one row, and sends a
+-- notification if a consumer sleeps. Every name includes its schema, so that the function needs no
+-- setting of search_path, which would cost a tenth of the insert.
 declare
     id pg_catalog.int8;
 begin

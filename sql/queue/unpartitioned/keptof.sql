@@ -1,5 +1,6 @@
--- Returns what message k of a row, counted from 0, keeps of what do_kept_ returned for the row. All messages of a row keep the same. The server
--- inlines the expression. No search_path matters.
+-- Returns the part of the result of do_kept_ for a row that belongs to message k of the row,
+-- counted from 0. It is the same for all messages of a row. The server inlines the expression, so
+-- the search_path has no effect.
 create or replace function trunkline.{do_keptof_}(own jsonb, k int) returns jsonb
     language sql immutable
     return own;

@@ -12,7 +12,6 @@ pub enum AnyConsumer<T> {
 }
 
 impl<T: Payload> AnyConsumer<T> {
-    /// Waits until a message is due.
     pub async fn ready(&mut self) -> trunkline::Result<()> {
         match self {
             Self::One(consumer) => consumer.ready().await,
@@ -51,8 +50,8 @@ impl<T: Payload> AnyConsumer<T> {
     }
 }
 
-/// Returns a request that does not wait. The consumer therefore notices when messages arrive
-/// without a pause, and then stops listening for notifications.
+/// Returns a request that does not wait. So the consumer notices when messages arrive without a
+/// pause, and then stops listening for notifications.
 fn now(n: usize) -> Dequeue {
     Dequeue::up_to(n).within(Duration::ZERO)
 }

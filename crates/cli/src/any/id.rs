@@ -1,4 +1,4 @@
-//! Ids of messages: numbers, prefixed with a shard if there are several servers.
+//! Ids of messages: numbers, prefixed with the shard if there are several servers.
 
 use std::{fmt, str::FromStr};
 
@@ -61,7 +61,7 @@ impl Lent {
     }
 }
 
-/// Returns the ids without shards. Fails if an id has one.
+/// Returns the ids without shards. Fails if an id has a shard.
 pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
     let plain = |id: &Id| match id.shard {
         None => Ok(id.id),
@@ -71,7 +71,7 @@ pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
     ids.iter().map(plain).collect()
 }
 
-/// Returns the ids with their shards. Fails if an id has none.
+/// Returns the ids with their shards. Fails if an id has no shard.
 pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
     let with_shard = |id: &Id| match id.shard {
         Some(shard) => Ok(shards::Sharded { shard, of: id.id }),

@@ -22,7 +22,6 @@ pub enum AnyQueue<T> {
     Sharded(shards::Queue<T>),
 }
 
-/// A value together with the message's id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -231,7 +230,6 @@ pub enum End {
     Extend(Duration),
 }
 
-/// Returns the sum over all shards.
 fn sum<N: std::iter::Sum>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> trunkline::Result<N> {
     parts.into_iter().map(|part| part.of).sum()
 }

@@ -1,5 +1,5 @@
-//! The load: callers that wait until each message is stored, and consumers that lease and
-//! acknowledge.
+//! The load of the demo: callers that wait until each message is stored, and consumers that lease
+//! and acknowledge messages.
 
 use std::{
     sync::{
@@ -22,12 +22,13 @@ use crate::{
     progress,
 };
 
-/// The number of concurrent consumers. While a consumer waits for the server, the other consumer
+/// The number of concurrent consumers. While one consumer waits for the server, the other one
 /// processes its messages.
 const CONSUMERS: usize = 2;
 /// The maximum number of messages that a consumer leases at a time.
 const LEASED: usize = 8192;
-/// The time without an arrival after which messages count as lost if the queue is empty.
+/// The time without an arrival after which the missing messages count as lost if the queue is
+/// empty.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Load {
@@ -111,7 +112,7 @@ impl Load {
     }
 
     /// Runs one consumer, which leases the next messages while it acknowledges the previous ones.
-    /// Returns when its last acknowledgement is answered.
+    /// Returns when the server has answered the last acknowledgement.
     async fn consume(self: Arc<Self>) -> Result<Duration> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
         let mut deliveries = self.deliveries.recorder();
@@ -121,7 +122,7 @@ impl Load {
         loop {
             let messages = tokio::select! {
                 messages = consumer.lease(LEASED) => messages?,
-                _ = done.wait_for(|done| *done) => break, // all messages have arrived, or the rest never will
+                _ = done.wait_for(|done| *done) => break, // all messages have arrived, or the rest never will arrive
             };
             let now = self.micros();
             self.tally.count(messages.iter().map(|message| message.payload.number));

@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> Result<()> {
-    // Starting a server and testing a disk are blocking calls.
+    // Starting a server and testing a disk block the thread.
     let cluster = crate::blocking(|| Ok(Cluster::temporary().progress(progress::download()).start()?)).await?;
     let url = cluster.url("postgres");
     let outcome = on(&cluster, &url, &args).await;

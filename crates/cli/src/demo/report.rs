@@ -1,4 +1,4 @@
-//! The report of the demo, for people and for scripts.
+//! The report of the demo, for people and for programs.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Report {
     end_to_end_per_s: u64,
     /// The 50th and 99th percentiles of an enqueue, in microseconds.
     enqueue: [u64; 2],
-    /// The 50th and 99th percentiles from enqueue to arrival, in microseconds.
+    /// The 50th and 99th percentiles of the time from enqueue to arrival, in microseconds.
     end_to_end: [u64; 2],
     lost: u64,
     duplicated: u64,

@@ -27,8 +27,8 @@ impl Server {
     }
 }
 
-/// Returns the number of sequential 8 KB writes per second that reach the disk. A write-ahead log
-/// makes such writes.
+/// Returns how many sequential writes of 8 KB reach the disk per second. A write-ahead log makes
+/// such writes.
 pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
     const WRITES: u32 = 100;
     let path = folder.join("trunkline-demo-fsync");

@@ -7,7 +7,7 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 pub const LEAST: usize = 16;
 
 /// A payload of a given size: a number, the microseconds since the start, and padding. It is
-/// decoded from the received batch without a copy, as any program's payload type can be.
+/// decoded from the received batch without a copy. Any program's payload type can do the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub number: u64,

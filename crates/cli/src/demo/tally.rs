@@ -1,4 +1,5 @@
-//! Counts received messages by their numbers, and records durations, without a lock per message.
+//! Counts received messages by their numbers, and records durations. Neither takes a lock per
+//! message.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -80,8 +81,8 @@ impl Tally {
         self.lost() == 0
     }
 
-    /// Fails unless every message was received exactly once. Messages that are still in the queue
-    /// would be delivered again.
+    /// Fails unless every message was received exactly once. A message that is still in the queue
+    /// counts as an error, because it would be delivered again.
     pub fn verdict(&self, left: u64) -> Result<()> {
         let wrong: Vec<String> = [
             (self.lost(), "lost"),

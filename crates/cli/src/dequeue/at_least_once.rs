@@ -42,8 +42,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Returns true if the caller should continue. The caller may also continue after an error,
-    /// because leases are kept until they are settled.
+    /// Returns true if the caller should continue. After an error the caller may also continue,
+    /// because it extends the leases until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
             held.acknowledge(&self.queue, self.outlet.taken()).await?; // settles leases that the outage interrupted
@@ -73,8 +73,8 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Waits until the chunk is written or cannot be written, or until a signal arrives. Keeps the
-    /// leases while it waits.
+    /// Waits until the chunk is written or cannot be written, or until a signal arrives. Meanwhile
+    /// extends the leases.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
         let mut soon = self.ticks().await;
         loop {
@@ -142,7 +142,7 @@ impl Delivery {
         }
     }
 
-    /// Returns a timer that ticks three times in a lease.
+    /// Returns a timer that ticks three times during a lease.
     async fn ticks(&self) -> Interval {
         let mut soon = interval(self.queue.description().lease / 3);
         soon.tick().await; // the first tick is immediate

@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl Delivery {
-    /// Takes and prints messages, only as many at a time as can be written without blocking.
+    /// Takes and prints messages. Takes only as many messages at a time as it can write without
+    /// blocking.
     pub async fn at_most_once(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
@@ -22,7 +23,7 @@ impl Delivery {
             }
             let room = self.outlet.room().min(CHUNK);
             if room < CHUNK.min(PIPE) / 2 {
-                // The reader is slow, and messages that are taken now would have to wait in this
+                // The reader is slow. Messages that are taken now would have to wait in this
                 // program.
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(2)) => continue,
@@ -54,8 +55,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Waits until the messages that end at these bytes are written. After a signal, waits a second
-    /// for them, and warns of messages that are lost. Returns false after a signal.
+    /// Waits until the messages that end at these bytes are written. After a signal, waits at most
+    /// a second and warns about messages that are lost. Returns false after a signal.
     pub(super) async fn print_taken(&mut self, ends: &[u64]) -> Result<bool> {
         let outcome = tokio::select! {
             written = self.outlet.written() => written,
@@ -73,8 +74,8 @@ impl Delivery {
         outcome.and(patient.unwrap_or(Ok(()))).map(|()| false)
     }
 
-    /// Takes messages, or waits until some are due. Returns `None` if the program should not wait
-    /// any longer.
+    /// Takes messages, or waits until some are due. Returns `None` if the program should stop
+    /// waiting.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
         let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));
         let Some(messages) = taking.await else { return Ok(None) };

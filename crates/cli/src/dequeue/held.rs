@@ -1,4 +1,4 @@
-//! Leases of messages whose delivery is not confirmed yet.
+//! Leases of messages whose delivery is not yet confirmed.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -23,7 +23,6 @@ struct Sent {
     unanswered: bool,
 }
 
-/// Leases, in the order in which their messages are written.
 #[derive(Default)]
 pub struct Held {
     leases: VecDeque<Sent>,
@@ -71,7 +70,7 @@ impl Held {
 
     pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {
         match queue.end(self.all(), End::Release).await {
-            Err(error) if error.is_lease_lost() => {} // the messages are no longer leased here
+            Err(error) if error.is_lease_lost() => {} // another consumer has the messages, or they are no longer leased
             outcome => outcome?,
         }
         self.leases.clear();
@@ -82,7 +81,7 @@ impl Held {
         self.leases.iter().map(|sent| sent.lent).collect()
     }
 
-    /// Drops the leases that were lost. Returns any other error.
+    /// Drops the leases that were lost. If the error is another one, returns it.
     fn note_lost(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.is_lease_lost() => {

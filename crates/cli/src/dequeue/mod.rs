@@ -143,14 +143,14 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Waits briefly if the program follows the queue and the database may recover. Otherwise
-    /// returns the error.
+    /// Pauses if the program follows the queue and the database may recover. Otherwise returns the
+    /// error.
     async fn wait_for_database(&mut self, error: Error) -> Result<()> {
         if !self.follow {
             return Err(error);
         }
         if self.outlet.is_closed() {
-            return Err(Error::OutputClosed); // without a reader, the program does not wait for the database
+            return Err(Error::OutputClosed); // without a reader, there is no reason to wait for the database
         }
         let pause = self.outage.pause(error)?;
         tokio::select! {
@@ -174,7 +174,7 @@ impl Delivery {
         chunk
     }
 
-    /// Waits until a message is due, a signal arrives, or the reader goes away.
+    /// Waits until a message is due, a signal arrives, or the reader is gone.
     async fn wait(&mut self) -> Result<()> {
         self.pause_if_held().await;
         tokio::select! {
@@ -193,15 +193,14 @@ impl Delivery {
     }
 }
 
-/// Waits until the reader goes away.
 async fn gone(outlet: &Outlet) {
     while !outlet.is_closed() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Returns a dequeue's result, or `None` if a signal arrived and the server did not answer soon
-/// after it. The database then counts as unavailable.
+/// Returns a dequeue's result. Returns `None` if a signal arrived and the server did not answer
+/// soon after it. The database then counts as unavailable.
 async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
     tokio::select! {
         answer = dequeue => Some(answer),

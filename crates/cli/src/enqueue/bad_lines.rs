@@ -1,5 +1,5 @@
-//! Handles bad lines, which are not messages of the queue. The first bad line ends the verb, or all
-//! bad lines are skipped or saved in a file.
+//! Handles bad lines: lines that are not messages of the queue. The first bad line ends the verb,
+//! or all bad lines are skipped or saved in a file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,7 +15,8 @@ use crate::{
     text::Text,
 };
 
-/// The number of bad lines that are reported individually. Further bad lines are only counted.
+/// The maximum number of bad lines that are reported individually. Further bad lines are only
+/// counted.
 const SAID: u64 = 10;
 
 /// The treatment of bad lines that the user chose.
@@ -48,7 +49,7 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    /// Opens the file for bad lines, if one was named, for appending.
+    /// Opens the file for bad lines, if the user named one, for appending.
     pub fn new(fate: &Fate, lines: &Path) -> Result<Self> {
         let aside = match fate {
             Fate::Fail | Fate::Skip => None,
@@ -61,7 +62,7 @@ impl BadLines {
         self.count
     }
 
-    /// Handles a bad line; `why` is the reason why it is bad. An error ends the verb.
+    /// Handles a bad line, whose defect is `why`. An error ends the verb.
     pub fn met(&mut self, number: u64, line: &Text, why: &str) -> Result<()> {
         let why = format!("line {}: {why}", thousands(number));
         if self.fate == Fate::Fail {
@@ -102,7 +103,7 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
-        // The program would read each bad line again, endlessly.
+        // The program would read each bad line again, without an end.
         return Err(
             Error::usage("bad lines cannot be written to the file that they are read from").hint("name another file")
         );

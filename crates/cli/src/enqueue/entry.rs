@@ -1,4 +1,4 @@
-//! Messages, as arguments and lines describe them.
+//! Messages as arguments and lines describe them.
 
 use std::{
     borrow::Cow,
@@ -14,8 +14,8 @@ use crate::{text::Text, time};
 /// Fields that describe a message.
 const KNOWN: [&str; 10] =
     ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key", "columns"];
-/// Other fields that the program prints. They are ignored: the message gets a new id in its new
-/// queue, and its attempts are counted from the start.
+/// Other fields that the program prints. They are ignored, because the message gets a new id in its
+/// new queue, and its attempts are counted from the start.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
 
@@ -80,7 +80,7 @@ impl Entry<'_> {
     }
 }
 
-/// Defaults for messages that do not specify their own values.
+/// Defaults for messages that do not set their own values.
 #[derive(Debug, Clone)]
 pub struct Usual {
     pub due: Due,
@@ -148,7 +148,7 @@ impl Usual {
     }
 }
 
-/// The fields of a line, not yet parsed. If a name occurs twice, the last value counts, as for
+/// The fields of a line, not yet parsed. If a name occurs twice, the last value applies, as for
 /// `jsonb`.
 struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 
@@ -250,7 +250,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-/// Describes the error without its line number, which the caller adds.
+/// Describes the error without its line number, because the caller adds the number of the line.
 fn told(cause: &serde_json::Error) -> String {
     cause.to_string().replace(" at line 1 column ", " at byte ")
 }

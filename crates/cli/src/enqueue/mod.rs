@@ -30,8 +30,8 @@ use crate::{
     time,
 };
 
-/// The maximum length of a line of JSON. Each byte of a payload and its metadata can occupy six
-/// bytes as an escape.
+/// The maximum length of a line of JSON. Escapes can make each byte of a payload and its metadata
+/// six bytes long.
 const LONGEST_OBJECT: usize = 6 * (MAX_PAYLOAD + MAX_METADATA) + 4096;
 
 /// The arguments of `trunkline enqueue`.
@@ -253,7 +253,6 @@ struct LineLoad<'a> {
 type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
 impl LineLoad<'_> {
-    /// Returns the number of lines whose outcome is known.
     fn read(&self) -> u64 {
         self.enqueued + self.bad.count()
     }
@@ -278,7 +277,7 @@ impl LineLoad<'_> {
     }
 
     /// Enqueues messages. If some messages are refused, halves the list to find them, because
-    /// neither the library nor the server identifies them.
+    /// neither the library nor the server names them.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
         let mut parts = vec![all];
         while let Some(part) = parts.pop() {
@@ -309,7 +308,7 @@ impl LineLoad<'_> {
         Ok(())
     }
 
-    /// Adds the fate of the preceding lines to an error.
+    /// Adds to an error how many of the preceding lines were enqueued.
     fn ended_by(&self, error: &Error) -> Error {
         let before = format!("the {} preceding lines were enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();

@@ -113,7 +113,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             Ok(())
         }
-        // Needs a single server, because no server can enforce a limit for several servers
+        // A limit needs a single server, because no server can enforce a limit for several servers
         // together.
         Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
         Verb::List { json } => {

@@ -1,4 +1,4 @@
-//! Descriptions of queues: one line per queue, or a page about one queue.
+//! Descriptions of queues: a list with one line per queue, or a page about one queue.
 
 use serde_json::{Value, json};
 use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
@@ -147,7 +147,7 @@ fn unseen() -> String {
     "(this role may not see them)".to_owned()
 }
 
-/// Turns an error about missing rights into `None`.
+/// Returns `None` for an error about missing rights.
 fn visible<T>(asked: trunkline::Result<T>) -> Result<Option<T>> {
     match asked {
         Err(error) if lacks_right(&error) => Ok(None),
@@ -195,7 +195,8 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
 }
 
 /// Returns the sizes of a queue's tables in bytes, including their indexes. The statement qualifies
-/// every name and uses no operator, because the search path may contain objects of the same names.
+/// every name and uses no operator, because the search path may contain other objects with the same
+/// names.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");
@@ -208,7 +209,7 @@ async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     Ok(sizes)
 }
 
-/// Returns the roles that were granted a right on the queue, sorted by name.
+/// Returns the roles that have a right on the queue, sorted by name.
 async fn rights(db: &Db, queue: &str) -> trunkline::Result<Vec<(String, String, bool)>> {
     let schema = db.schema_name().replace('"', "\"\"");
     let granted: Statement<(), Vec<(String, String, String)>> =

@@ -1,5 +1,5 @@
-//! Detects a command that does not exist or cannot be executed. In that case no attempt is counted,
-//! because no message is to blame.
+//! Detects a command that does not exist or cannot be executed. Then no attempt is counted, because
+//! no message is to blame.
 
 use std::{
     fs, io,
@@ -19,11 +19,11 @@ use crate::error::{Error, Result};
 /// command that is not found.
 const CODES: [i32; 2] = [126, 127];
 
-/// A detector of a missing command.
+/// A detector for a missing command.
 ///
 /// The shell reports a missing command by an exit code, but a script may exit with the same code.
 /// The program trusts the code until a command has ended in another way. From then on, it trusts
-/// the code only if the first word of the command line is missing, too.
+/// the code only if the first word of the command line is also missing.
 #[derive(Debug)]
 pub struct Absent {
     exec: String,
@@ -89,8 +89,8 @@ impl Absent {
     }
 }
 
-/// Returns true if a command that failed to start may start later, for example when there is more
-/// memory or there are fewer processes.
+/// Returns true if a command that failed to start may start later, for example when more memory is
+/// free or fewer processes run.
 pub fn may_pass(cause: &io::Error) -> bool {
     use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
     ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())
@@ -115,8 +115,8 @@ fn first_word(exec: &str) -> Option<&str> {
     None
 }
 
-/// Returns true if a line runs no command: it has only comments, assignments, redirections, and
-/// variables that are not set.
+/// Returns true if a line runs no command, because it has only comments, assignments, redirections,
+/// and variables that are not set.
 pub fn runs_nothing(exec: &str, variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

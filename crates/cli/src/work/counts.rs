@@ -60,7 +60,7 @@ impl Counts {
         self.started.load(Relaxed).saturating_sub(ended)
     }
 
-    /// Calls `write` so that its output is above the progress bar.
+    /// Calls `write`. Its output appears above the progress bar.
     pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }

@@ -1,15 +1,16 @@
-//! Detects that a queue is drained: nothing is due, and this program holds none of its messages.
+//! Detects that a queue is drained: no message is due, and this program holds no message of the
+//! queue.
 
 use std::time::Duration;
 
 use super::counts::Counts;
 use crate::{any::AnyQueue, error::Error, print, text::Text};
 
-/// The pause between two queries. Each query scans the queue's rows, so the program sends none
+/// The pause between two queries. Each query scans the queue's rows, so the program sends no query
 /// while it has work.
 const PAUSE: Duration = Duration::from_millis(50);
-/// After this number of queries without a due message or a new command, the remaining leases belong
-/// to other workers.
+/// The number of queries in a row that find neither a due message nor a new command. After that,
+/// the remaining leases count as leases of other workers.
 const LOOKS: u32 = 20;
 
 /// Waits until the queue is drained, even if the database is unavailable for some time.
@@ -24,7 +25,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
             continue;
         }
         match queue.stats().await {
-            // A message that is leased but not started yet is in `leased`.
+            // `leased` includes messages that are leased but not started yet.
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
             Err(Error::Database(error)) if !error.is_closed() && !is_said => {
                 print::note(format!(

@@ -1,4 +1,4 @@
-//! Waits until a command ends, or ends it.
+//! Waits until a command ends, or ends the command.
 
 use std::{future::pending, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
@@ -10,7 +10,7 @@ use super::group::Group;
 
 /// The time between SIGTERM and SIGKILL.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The time limit for output of processes that a command left behind.
+/// The time limit for the output of processes that a command left behind.
 pub const LEFTOVERS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

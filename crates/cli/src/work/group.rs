@@ -1,4 +1,5 @@
-//! The commands' process groups. Signals go to a whole group, and no group outlives the program.
+//! The process groups of the commands. Signals go to a whole group, and no group outlives the
+//! program.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +25,7 @@ struct RunningGroups {
 }
 
 impl RunningGroups {
-    /// Notifies the guard. Commands run even if the guard has ended.
+    /// Notifies the guard. If the guard has ended, commands run without it.
     fn note(&mut self, sign: char, id: i32) {
         let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
     }
@@ -34,9 +35,9 @@ fn running() -> MutexGuard<'static, RunningGroups> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a process that kills the groups if this program ends without doing so. The process works
-/// on every Unix, and also kills processes that a command has started. Linux can send a signal at a
-/// parent's death, but that signal does not reach such processes.
+/// Starts a process that kills the groups if this program ends without doing so. This works on
+/// every Unix, and it also reaches processes that a command has started. Linux can send a signal
+/// when a parent process dies, but only to the parent's own children.
 pub fn guard() -> Result<()> {
     let mut guard = std::process::Command::new("sh");
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
@@ -49,7 +50,7 @@ pub fn guard() -> Result<()> {
     Ok(())
 }
 
-/// A command's process group. Dropping it kills the processes left in the group.
+/// A command's process group. Dropping the value kills the processes that are left in the group.
 #[derive(Debug)]
 pub struct Group(Pid);
 
@@ -83,7 +84,6 @@ impl Drop for Group {
     }
 }
 
-/// Calls `act` with the ids of the running groups. No group starts or ends during the call.
 pub fn with_ids<R>(act: impl FnOnce(&BTreeSet<i32>) -> R) -> R {
     act(&running().ids)
 }

@@ -1,5 +1,5 @@
-# Outlives the program, and kills the process groups that it left running. Reads +ID when a group begins and -ID when
-# it has ended. The end of the input is the end of the program, however it came about.
+# Outlives the program, and kills the process groups that the program left running. Reads +ID when a
+# group begins and -ID when it has ended. The input ends when the program ends, for whatever reason.
 trap '' HUP INT TERM
 groups=' '
 while read -r line; do

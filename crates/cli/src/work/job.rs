@@ -1,4 +1,4 @@
-//! A command that runs for one message. The steps are: start, feed, read, end, judge.
+//! A command that runs for one message. Its steps are: start, feed, read, end, judge.
 
 use std::{
     io,
@@ -28,16 +28,16 @@ use super::{
 };
 use crate::{any::Id, stop::Stop, text::Text, time};
 
-/// The exit code by which a command requests that its message is not tried again.
+/// The exit code with which a command requests that its message is not retried.
 const DEAD: i32 = 100;
-/// The time limit for this program to receive the signal that ended a command.
+/// The time limit within which this program also has to receive the signal that ended a command.
 const SIGNALLED: Duration = Duration::from_millis(500);
-/// The pause before a command that could not be started is tried again.
+/// The pause after a command that could not be started.
 const BREATH: Duration = Duration::from_secs(1);
 /// The pause before the second attempt to give a message back. Each further pause is twice as long.
 const SOON: Duration = Duration::from_millis(100);
 
-/// The script that runs the command after reading a first line of input. The program sends that
+/// The script that runs the command after it has read a first line of input. The program sends that
 /// line once the guard has recorded the process group. If the program is killed earlier, the
 /// command never starts.
 const GATE: &str = "read -r _ && exec sh -c \"$0\"";
@@ -86,7 +86,7 @@ impl Job {
         let ending = Ending::of(&mut child, &group, self.timeout, [&attempt.lost(), &self.give_up]).await?;
         feeding.iter().for_each(tokio::task::JoinHandle::abort); // the command has ended and reads no more
         let heard = async { while listening.join_next().await.is_some() {} };
-        let _ = timeout(LEFTOVERS, heard).await; // a process that keeps the pipe open longer is killed
+        let _ = timeout(LEFTOVERS, heard).await; // if a process keeps the pipe open for longer, it is killed
         drop(group);
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
         self.judge(id, tried, ending, &last_lines, &attempt).await
@@ -97,7 +97,7 @@ impl Job {
         command.args(["-c", GATE, &self.exec]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !self.pass_credentials {
-            // A command that prints its environment would otherwise put the credentials into a dead
+            // If a command printed its environment, the credentials would be in the error of a dead
             // letter.
             command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
         }
@@ -130,8 +130,8 @@ impl Job {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
-            // If the lease is lost, the message belongs to another worker, and this outcome is
-            // discarded.
+            // If the lease is lost, the message belongs to another worker, and the result of this
+            // call has no effect.
             Ending::GivenUp => return self.give_back(attempt).await,
             Ending::Exited(status) if self.absent.is_said_by(status).await => {
                 self.absent.note(reason);
@@ -157,8 +157,8 @@ impl Job {
         Err(failure)
     }
 
-    /// Returns true if the signal that ended a command also reached this program. Service managers
-    /// signal all processes of a service.
+    /// Returns true if the signal that ended a command also reached this program, because service
+    /// managers send signals to all processes of a service.
     async fn is_stopped_with(&self, status: ExitStatus) -> bool {
         let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
         // A shell that waits for a command exits with 128 plus the number of its signal.
@@ -172,14 +172,14 @@ impl Job {
         if absent::may_pass(cause) {
             let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
             self.output.say(Stream::Err, line).await;
-            let _ = timeout(BREATH, self.give_up.cancelled()).await; // an ending program does not wait
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // a program that is ending does not wait
         } else {
             self.absent.note(format!("cannot start sh: {cause}"));
         }
         self.give_back(attempt).await
     }
 
-    /// Gives the message back without counting an attempt. Tries again if the database is
+    /// Gives the message back without counting an attempt. Retries while the database is
     /// unavailable.
     async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let mut pause = SOON;

@@ -1,6 +1,6 @@
 //! Splits the output of a command into lines with a prefix.
 
-/// Longer lines are split, so that memory is bounded.
+/// The maximum length of a line. Longer lines are split, to limit the memory.
 const LONGEST: usize = 16 << 10;
 
 pub struct OutputLines {

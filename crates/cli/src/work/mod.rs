@@ -186,7 +186,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
     // Normally the commands end and their messages are given back before this limit. The limit ends
-    // the program if a step hangs.
+    // the program if one of these steps hangs.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {

@@ -17,13 +17,13 @@ pub async fn reap() -> Infallible {
     }
     loop {
         tokio::time::sleep(PAUSE).await;
-        // The commands themselves are waited for elsewhere.
+        // Other code waits for the commands themselves.
         group::with_ids(|commands| ended(commands).into_iter().for_each(take));
     }
 }
 
 fn take(id: Pid) {
-    let _ = waitpid(Some(id), WaitOptions::NOHANG); // another part of the program may have reaped it first
+    let _ = waitpid(Some(id), WaitOptions::NOHANG); // another part of the program may already have reaped the process
 }
 
 /// Returns the children of this process that have ended, except `but`.

@@ -1,5 +1,5 @@
-//! Writes the commands' output line by line from one thread. So lines stay whole, and a slow reader
-//! does not block the renewal of leases.
+//! Writes the commands' output line by line from one thread. So lines are not mixed, and a slow
+//! reader does not block the renewal of leases.
 
 use std::{
     io::{self, Write},
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::{counts::Counts, lines::OutputLines};
 use crate::error::Error;
 
-/// The maximum number of pieces of output that wait for the reader. At the maximum, the commands
-/// wait.
+/// The maximum number of pieces of output that wait for the reader. Once it is reached, the
+/// commands wait.
 const WAITING: usize = 64;
-/// The maximum wait at the end for a reader that reads nothing.
+/// The maximum time to wait at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub struct Output {
     closed: CancellationToken,
 }
 
-/// A handle to the writing thread. When the thread ends, it reports the error, if any, from writing
-/// to standard output.
+/// A handle to the writing thread. When the thread ends, it reports whether writing to standard
+/// output failed.
 #[derive(Debug)]
 pub struct Writing(oneshot::Receiver<Option<io::Error>>);
 
@@ -63,15 +63,15 @@ impl Output {
 
     /// Writes a line.
     pub async fn say(&self, stream: Stream, line: String) {
-        let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end, so this cannot fail
+        let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // cannot fail, because the thread reads until all senders are gone
     }
 
-    /// Returns a handle for lines on standard error, which never blocks.
+    /// Returns a handle for writing lines to standard error without blocking.
     pub fn aside(&self) -> Aside {
         Aside(self.pieces.downgrade())
     }
 
-    /// Forwards a stream line by line, up to its end.
+    /// Forwards a stream line by line until it ends.
     pub async fn pass(
         self,
         stream: Stream,
@@ -85,32 +85,31 @@ impl Output {
             seen(&piece[..read]);
             let whole = lines.add(&piece[..read]);
             if !whole.is_empty() {
-                let _ = self.pieces.send((stream, whole)).await; // this cannot fail, as above
+                let _ = self.pieces.send((stream, whole)).await; // cannot fail, as above
             }
         }
         let _ = self.pieces.send((stream, lines.rest())).await;
     }
 }
 
-/// A handle for lines that may be dropped. Lines are dropped at the end of the program, and while
-/// the buffer is full.
+/// A handle for lines that may be dropped: at the end of the program, and while the buffer is full.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 
 impl Aside {
     pub fn say(&self, line: &str) {
         if let Some(pieces) = self.0.upgrade() {
-            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // a lost line does no harm
+            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // losing a line does no harm
         }
     }
 }
 
 impl Writing {
-    /// Waits until everything is written, once every other handle is dropped. Does not wait for a
+    /// Waits until everything is written, once all other handles are dropped. Does not wait for a
     /// stuck reader.
     ///
     /// # Errors
-    /// If the output could not be written. A reader that has gone away is not an error.
+    /// If the output could not be written. If the reader is gone, that is not an error.
     pub async fn end(self) -> Result<(), Error> {
         match tokio::time::timeout(PATIENCE, self.0).await {
             Ok(Ok(Some(cause))) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Error::output(&cause)),

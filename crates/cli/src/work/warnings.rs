@@ -1,5 +1,5 @@
-//! Prints the library's warnings between the output of commands. Without them, an unavailable
-//! database would look like an empty queue.
+//! Prints the library's warnings between lines of the commands' output. Without them, an
+//! unavailable database would look like an empty queue.
 
 use std::fmt::{self, Write};
 
@@ -11,8 +11,8 @@ use tracing::{
 
 use crate::clean::clean;
 
-/// The source of warnings about failed commands, which the job itself reports with their exit
-/// codes.
+/// The module whose warnings about failed commands are omitted, because the job itself reports them
+/// with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 
 /// Starts printing warnings.

@@ -54,12 +54,12 @@ pub fn applies(check: &str, queue: &Description) -> bool {
 }
 
 /// Returns the text of a check for one queue. Fills the placeholders of [`Text::with_tables`] and
-/// four more.
+/// these four:
 ///
 /// `{oldest}` selects when the oldest message is due. It probes the index once for each partition
-/// or priority, starting at the floor, because below the floor there are only dead rows. `{last}`
-/// selects the messages that are due last. `{of_keys}` adds a query for queues with keys. `{floor}`
-/// is the floor.
+/// or priority. It starts at the floor, because there are only dead rows below it. `{last}` selects
+/// the messages that are due last. `{of_keys}` adds a query for queues with keys. `{floor}` is the
+/// floor.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.partitions > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (

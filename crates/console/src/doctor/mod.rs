@@ -12,9 +12,9 @@
 //! # }
 //! ```
 //!
-//! The doctor changes nothing, locks nothing, and reads no payload. A check queries the catalog,
-//! the statistics or the workers' reports. A check of a queue probes the queue's index a few times,
-//! or requests a query plan.
+//! The doctor changes nothing, takes only the locks of a query, and reads no payload. A check
+//! queries the catalog, the statistics or the workers' reports. A check of a queue probes the
+//! queue's index a few times, or requests a query plan.
 
 mod checks;
 mod plans;
@@ -59,13 +59,13 @@ pub struct Finding {
     pub check: &'static str,
     /// The severity.
     pub severity: Severity,
-    /// The queue, if the finding is about exactly one.
+    /// The queue, if the finding is about exactly one queue.
     pub queue: Option<String>,
     /// All queues that the finding is about. There are several if the same problem was found in
     /// several queues.
     pub queues: Vec<String>,
-    /// The finding, in a sentence. It may contain text from the database, such as statements and
-    /// names.
+    /// The finding, in a sentence. It may contain text from the database, such as
+    /// statements and names.
     pub what: String,
     /// The time since which the problem has existed, by the server's clock, if known.
     pub since: Option<SystemTime>,
@@ -100,14 +100,14 @@ const PAGE: usize = 16;
 const AT_A_TIME: usize = 2;
 
 impl Doctor {
-    /// Creates a doctor that has a patience of five minutes and skips nothing.
+    /// Creates a doctor with a patience of five minutes. It skips nothing.
     #[must_use]
     pub fn new() -> Self {
         Self { patience: Duration::from_secs(300), skipped_checks: Vec::new(), skipped_queues: Vec::new() }
     }
 
-    /// Sets how long transactions may be open, slots unread and messages due before they become
-    /// findings. The smallest unit is one millisecond.
+    /// Sets how long a transaction may be open, a slot unread and a message due before the doctor
+    /// reports it. The smallest unit is one millisecond.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -151,9 +151,8 @@ impl Doctor {
         })
     }
 
-    /// Returns all findings, the worst first. A check that the role may not run is reported as a
-    /// finding, and so is a server that does not answer. The same problem in four or more queues is
-    /// reported once.
+    /// Returns all findings, the worst first. A check that the role may not run is a finding, and
+    /// so is a server that does not answer. The same problem in four or more queues is one finding.
     ///
     /// # Errors
     /// If the database cannot be reached.
@@ -252,7 +251,8 @@ impl Doctor {
     }
 }
 
-/// Returns the findings of an answer. A refusal or a timeout of the server becomes a finding.
+/// Returns the findings of a statement. If the server refuses it or takes too long, that is a
+/// finding.
 async fn answered(
     db: &Db,
     check: &'static str,
@@ -282,7 +282,7 @@ fn lacks_right(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "42501")
 }
 
-/// The name of the finding that the role may not list the queues, so that none was examined.
+/// The name of the finding that the role may not list the queues, so the doctor examined none.
 const QUEUES: &str = "queues";
 /// The name of the check that sends a notification and waits for it. This check is not a single
 /// statement.
@@ -303,7 +303,7 @@ fn finding(check: &'static str, (severity, queue, what, since, why, mend): Check
     Finding { check, severity, queue, queues, what, since, why, mend }
 }
 
-/// The remedy for a check that failed for another reason than a missing right.
+/// The remedy for a check that failed for any reason other than a missing right.
 const AGAIN: &str =
     "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
 

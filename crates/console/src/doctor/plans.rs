@@ -48,8 +48,9 @@ fn next_due(db: &Db, queue: &Description) -> Text {
     Text::of(db, next).with_text("line", &Text::of(db, line)).with_tables(&queue.name)
 }
 
-/// Returns the queues that [`examine`] has to check one by one. Their function has other settings
-/// than the first queue's, or their part of the common plan does not name the index.
+/// Returns the queues that [`examine`] has to check one by one. Their function's settings differ
+/// from those of the first queue's function, or their part of the common plan does not name the
+/// index.
 pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Description> {
     match timeout(ANSWER, planned(db, &queues)).await {
         Ok(Ok(planned)) => queues.into_iter().filter(|queue| !planned.contains(&queue.name)).collect(),
@@ -61,7 +62,7 @@ pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Desc
 /// The name of a function, and its settings.
 type Function = (String, Vec<String>);
 
-/// Plans the queries of all queues as one statement. Returns the queues whose plans are right.
+/// Plans the queries of all queues in one statement. Returns the queues whose plans are right.
 async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
     let functions: Vec<String> = queues.iter().map(|queue| path(queue).0).collect();
     let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
@@ -84,7 +85,7 @@ async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
     Ok(queues.iter().filter(|queue| uses(&path(queue).1)).map(|queue| queue.name.clone()).collect())
 }
 
-/// Returns the words of a line of a plan. Names lose their quotes.
+/// Returns the words of a line of a plan, and removes the quotes around names.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().map(|word| word.trim_matches('"'))
 }

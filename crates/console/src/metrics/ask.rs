@@ -89,13 +89,13 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
 /// The server's time limit for a count.
 const COUNTING: &str = "10min";
 
-/// Runs a statement on its own connection, so that no other statement waits behind it. Fails after
-/// the time `most`.
+/// Runs a statement on a separate connection, so that no other statement waits behind it. Fails
+/// after the time `most`.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }
 
-/// Runs a statement like [`alone`], but plans it with the session's own settings.
+/// Runs a statement like [`alone`], but the server plans it with the session's own settings.
 pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("within"), text, params, most).await
 }

@@ -1,4 +1,4 @@
-//! Samples that are kept between scrapes. They cost the server at most one per cent of a core,
+//! Samples that are reused between scrapes. They cost the server at most one per cent of a core,
 //! regardless of how many clients scrape and how large the queues are.
 
 use std::{
@@ -14,7 +14,7 @@ use super::ask::{Counts, Database, Queue, Store};
 const SHARE: u32 = 300;
 /// The minimum duration of a slow sample.
 const SLOW: Duration = Duration::from_millis(10);
-/// The cost of a sample's transaction and plan, in addition to the count itself.
+/// The cost of a sample's transaction and plan, in addition to the cost of the count itself.
 pub const BESIDES: Duration = Duration::from_micros(300);
 
 /// A result, the time at which it arrived, and how long it took.
@@ -42,7 +42,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Sets the queues that exist now, and drops the samples of all other queues.
+    /// Sets the list of queues, and drops the samples of all other queues.
     pub fn with(&mut self, mut queues: Vec<Queue>) {
         queues.sort(); // sorted as Rust compares names, because the server sorts by its locale
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();

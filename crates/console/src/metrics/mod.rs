@@ -9,9 +9,9 @@
 //! # }
 //! ```
 //!
-//! A scrape is answered from kept samples. A sample is taken again at the first scrape after its
-//! pause. The pauses limit the cost of this process to one per cent of a core of the server, for
-//! any number and size of queues. `trunkline_stats_age_seconds` is the age of the counts.
+//! A scrape returns stored samples. The first scrape after a sample's pause takes the sample again.
+//! The pauses limit the cost of this process to one per cent of a core of the server, for any
+//! number and size of queues. `trunkline_stats_age_seconds` is the age of the counts.
 
 mod text;
 pub(crate) mod ask;
@@ -55,7 +55,7 @@ impl Metrics {
     }
 
     /// Sets how long a scrape waits for the database, and then again for slow samples. Samples that
-    /// take longer continue after the scrape, and the next scrape reports them. Twice the patience
+    /// take longer continue after the scrape, and the next scrape returns them. Twice the patience
     /// must be less than Prometheus' `scrape_timeout`, which is ten seconds by default.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
@@ -120,7 +120,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// Locks the samples. No task awaits while it holds the lock.
+    /// Locks the samples. No task awaits anything while it holds the lock.
     fn picture(&self) -> MutexGuard<'_, Picture> {
         self.picture.lock().unwrap_or_else(PoisonError::into_inner)
     }

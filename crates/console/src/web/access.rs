@@ -1,4 +1,5 @@
-//! Access control: passwords, a token, a proxy that names the user, or only local visitors.
+//! Access control: by passwords, by a token, by a proxy that names the user, or for local visitors
+//! only.
 
 use std::{
     collections::HashMap,
@@ -33,7 +34,7 @@ pub struct User {
 /// The way in which the console identifies visitors.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Every visitor is an operator. The console then accepts only loopback addresses.
+    /// Every visitor is an operator. The console then listens only on loopback addresses.
     Anybody,
     /// Visitors log in with a name and a password.
     Passwords(Vec<User>),
@@ -54,7 +55,6 @@ pub struct Visitor {
     pub role: Role,
     /// The token that each form has to send.
     pub csrf: String,
-    /// The notice at the top of the page.
     pub notice: Option<super::notice::Notice>,
 }
 
@@ -88,7 +88,7 @@ pub enum Refused {
 
 impl Guard {
     /// Creates the guard. A client that sends `token`, such as a program that reads the metrics,
-    /// has a viewer's rights.
+    /// has the rights of a viewer.
     pub fn new(access: Access, token: Option<String>) -> Self {
         Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
     }
@@ -115,7 +115,7 @@ impl Guard {
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
-                // If the header occurs twice, the visitor may have sent one of the two.
+                // If the header occurs twice, the visitor may have sent one of the two values.
                 let mut named = headers.get_all(header.as_str()).iter();
                 let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
                 let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };
@@ -134,8 +134,8 @@ impl Guard {
         same(said, token).then(|| self.plain("token", Role::Viewer))
     }
 
-    /// Returns the id of a new session, for a cookie. Takes as long as one hash, even if the user
-    /// does not exist.
+    /// Returns the id of a new session, for a cookie. Always takes as long as one hash, even if the
+    /// user does not exist.
     pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
         let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
         self.count(from)?;
@@ -164,7 +164,8 @@ impl Guard {
         }
     }
 
-    /// Counts an attempt before it is made, so that simultaneous attempts are all counted.
+    /// Counts an attempt before its password is checked, so that simultaneous attempts are all
+    /// counted.
     fn count(&self, from: IpAddr) -> Result<(), Refused> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.retain(|(_, at)| at.elapsed() < WITHIN);

@@ -1,5 +1,5 @@
-//! The actions of operators. The console asks for confirmation, then runs the action and writes its
-//! audit entry in one transaction.
+//! The actions of operators. The console asks for confirmation. Then it runs the action and writes
+//! its audit entry in one transaction.
 
 use trunkline::{Db, Description, Result};
 
@@ -57,7 +57,7 @@ pub enum OfSchedule {
     Fire,
 }
 
-/// The maximum number of dead letters that one action moves. They are locked until the commit.
+/// The maximum number of dead letters that one action changes. They are locked until the commit.
 pub const AT_ONCE: i64 = 10_000;
 
 /// Parses the action of a form.
@@ -114,8 +114,8 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
 }
 
 impl Action {
-    /// Fails with the reason if the queue would refuse the message that the action enqueues.
-    /// Enqueues nothing.
+    /// Fails with the reason if the queue would refuse the message that the action enqueues. This
+    /// check enqueues nothing.
     pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
         let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
         match &self.deed {
@@ -232,8 +232,8 @@ const RESCHEDULE: &str = "select pg_catalog.count(*) as n
 
 /// SQL for the queue of an audit entry.
 const QUEUE: &str = "nullif($3::text, '')";
-/// SQL for the queue of an audit entry about a schedule. The queue is the schedule's, not the
-/// form's.
+/// SQL for the queue of an audit entry about a schedule. It is the schedule's queue, not the queue
+/// in the form.
 const QUEUE_OF_SCHEDULE: &str = "(select s.queue from trunkline.schedule s where s.name = $6 and $3::text is not null)";
 const ID: &str = "pg_catalog.max(id)";
 const NO_ID: &str = "null::bigint";

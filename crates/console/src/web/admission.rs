@@ -1,5 +1,5 @@
-//! Limits connections. Admitted visitors have priority. All other visitors are strangers. Strangers
-//! from one address share a fixed part of the connections, each for a limited time.
+//! Limits on connections. Admitted visitors have priority. All other visitors are strangers. The
+//! strangers from one address share a fixed part of the connections, each for a limited time.
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +22,9 @@ const LEAST: usize = 4;
 const GRACE: Duration = Duration::from_secs(2);
 /// A connection ends after this time if no visitor was admitted on it.
 const LIFE: Duration = Duration::from_secs(60);
-/// While all slots are taken, the oldest stranger loses its slot at this interval.
+/// While all slots are taken, the oldest stranger loses its slot once per this interval.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// All slots for connections.
 #[derive(Debug)]
 pub struct Door {
     share: usize,
@@ -44,7 +43,7 @@ struct Taken {
 #[derive(Debug)]
 struct Place {
     from: IpAddr,
-    /// The time since which the visitor has been a stranger. `None` if the visitor is admitted.
+    /// The time since which the visitor has been a stranger; `None` if the visitor is admitted.
     stranger_since: Option<Instant>,
     ends: Arc<Notify>,
 }
@@ -64,8 +63,8 @@ impl Door {
         Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
-    /// Waits for a slot. The oldest stranger loses its slot if its address has more than its share,
-    /// or if no slot is free.
+    /// Waits for a slot. If the address already has its share of strangers, the oldest of them
+    /// loses its slot. If no slot is free, the oldest of all strangers loses its slot.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
         let counts = |entry: &Place| {
             entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
@@ -112,7 +111,7 @@ impl Taken {
 }
 
 impl Seat {
-    /// Records whether the last request came from an admitted visitor.
+    /// Records whether an admitted visitor sent the last request.
     pub fn of(&self, is_known: bool) {
         if let Some(entry) = self.door.taken().seats.get_mut(&self.number) {
             entry.stranger_since = match (is_known, entry.stranger_since) {

@@ -1,4 +1,4 @@
-//! Keeps the doctor's latest findings. One examination runs at a time, and pages wait for it only
+//! Stores the doctor's latest findings. One examination runs at a time, and pages wait for it only
 //! briefly.
 
 use std::{
@@ -17,9 +17,9 @@ use crate::{
 /// The minimum age of findings before another examination.
 const FRESH: Duration = Duration::from_secs(20);
 /// The minimum age of findings before another examination, as a multiple of the last examination's
-/// duration. The longer of both times counts.
+/// duration. The longer of the two times applies.
 const SHARE: u32 = 10;
-/// A page waits at most this long for an examination.
+/// The maximum time that a page waits for an examination.
 const WAIT: Duration = Duration::from_secs(2);
 
 /// The outcome of one examination.
@@ -68,8 +68,8 @@ impl Checkup {
 }
 
 async fn look(of: Arc<Checkup>, db: Db) {
-    // Dropping this value lets the next page start another examination. The value is dropped even
-    // in a panic or with the runtime.
+    // Dropping this value lets the next page start another examination. It is also dropped if this
+    // task panics or the runtime ends.
     let ends = Ends(of);
     let (at, begun) = (SystemTime::now(), Instant::now());
     let findings = ends.0.doctor.examine(&db).await.map_err(|error| reason(&error));

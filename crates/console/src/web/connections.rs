@@ -1,4 +1,4 @@
-//! Connections: their maximum number, the clients' time limits, and the way they end.
+//! Connections: their maximum number, their time limits, and how they end.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ pub struct Bounds {
 const LAST: Duration = Duration::from_secs(15);
 /// The maximum size of a body. A form encodes each byte of a typed payload as up to three bytes.
 const BODY: usize = 8 * 1024 * 1024;
-/// The maximum size of a login's body, whose sender is still unknown.
+/// The maximum size of the body of a login, whose sender is not yet known.
 const BODY_OF_LOGIN: usize = 16 * 1024;
 
 /// Accepts connections until `shutdown`, then ends the connections that are open.
@@ -80,7 +80,7 @@ pub async fn serve(
             }
         });
     }
-    let _ = ending.send(true); // ends the live events, and each connection after its response
+    let _ = ending.send(true); // ends the live events, and each connection after its current response
     let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
 }
 
@@ -92,7 +92,7 @@ async fn accept(listener: &TcpListener, door: &Arc<Door>) -> Option<(TcpStream, 
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
         Err(_) => {
-            sleep(Duration::from_secs(1)).await; // for example, no free file descriptor: an immediate retry would fail again
+            sleep(Duration::from_secs(1)).await; // for example, there is no free file descriptor: an immediate retry would fail again
             None
         }
     }

@@ -44,7 +44,8 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
 }
 
-/// Shows the form of an action again before its confirmation, so that the visitor can change it.
+/// Shows the form of an action again before the visitor confirms it, so that the visitor can change
+/// it.
 pub async fn change(
     State(site): Here,
     Extension(visitor): Extension<Visitor>,

@@ -32,7 +32,7 @@ pub struct Form {
     pub csrf: String,
 }
 
-/// Undoes what a browser does to a field of several lines: it sends CR LF for every line break.
+/// Converts CR LF to LF. Browsers send CR LF for every line break of a multi-line field.
 fn with_line_feeds<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     Ok(String::deserialize(field)?.replace("\r\n", "\n"))
 }

@@ -16,7 +16,7 @@ pub const PAGES: usize = 8;
 const OF_ONE: usize = 6;
 /// The maximum number of simultaneous scrapes.
 const SCRAPES: usize = 2;
-/// The maximum number of visitors whose semaphores are kept while they load no page.
+/// The maximum number of visitors whose semaphores stay in memory while they load no page.
 const NAMES: usize = 1_000;
 
 #[derive(Debug)]

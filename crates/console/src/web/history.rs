@@ -1,5 +1,5 @@
-//! Keeps the last hour of each queue. All consoles of a database share it, if their roles may store
-//! it.
+//! Stores the last hour of each queue. All consoles of a database share it, if their roles may
+//! store it.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use super::{
     statement::{ask, sql},
 };
 
-/// A minute of a queue: its name, its age in seconds, the depth, and the seconds for which the
-/// oldest message was due. The last three numbers are the messages that were enqueued, left and
-/// died per second.
+/// A minute of a queue: its name, its age in seconds, the depth, and how many seconds the oldest
+/// message had been due. The last three numbers are the messages that were enqueued, left and died
+/// per second.
 type Minute = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
 
 /// Writes the latest point of each queue, unless another console has written that minute. Returns

@@ -1,5 +1,5 @@
-//! Formats JSON for people: indented, with keys and values in colours. Numbers and the order of
-//! keys are not changed.
+//! Formats JSON for people: indented, with coloured keys and values. Numbers and the order of keys
+//! do not change.
 
 /// The kind and the text of a piece. The kind is `key`, `string`, `number`, `word`, or empty.
 pub type Piece = (&'static str, String);

@@ -36,7 +36,6 @@ struct Dead {
     keyed: bool,
     groups: Vec<Same>,
     which: Sieve,
-    /// A description of the search.
     words: String,
     items: Vec<Item>,
     next: Option<String>,

@@ -13,12 +13,13 @@ use tokio::{sync::watch, time::interval};
 
 use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 
-/// The interval at which the stream checks the session. An ended session receives no more numbers.
+/// The interval at which the stream checks the session. A session that has ended receives no more
+/// numbers.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Sends events until the console ends, or the visitor leaves or logs out. An event contains the
-/// verdict, and the queues whose numbers have changed since the last event. If the list of queues
-/// has changed, the event contains the names of all queues.
+/// summary of all queues, and the queues whose numbers have changed since the last event. If the
+/// list of queues has changed, the event contains the names of all queues.
 pub fn live(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,

@@ -1,5 +1,5 @@
-//! A notice about the last action, shown once on the next page. A cookie carries the notice. So a
-//! reload of that page does nothing, and any console can show the notice.
+//! A notice about the last action, which the next page shows once. A cookie carries the notice. So
+//! a reload of that page does nothing, and any console can show the notice.
 
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -30,8 +30,8 @@ impl Notice {
         set(&value, LASTS, base, is_secure)
     }
 
-    /// Reads the notice that a request carries. The notice is only displayed, because a visitor can
-    /// send any cookie.
+    /// Reads the notice from a request. A visitor can send any cookie, so the console only displays
+    /// the notice.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let value = cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
         let text = percent_decode_str(&value).decode_utf8().ok()?;

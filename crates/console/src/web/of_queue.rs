@@ -34,7 +34,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
     let known = match seen {
         Some(mut known) => {
-            known.description = is.clone(); // so a visitor who has paused the queue sees that immediately
+            known.description = is.clone(); // so a visitor who has paused the queue sees the change immediately
             known
         }
         None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),

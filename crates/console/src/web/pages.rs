@@ -205,7 +205,7 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
-/// Reports to process supervisors only whether the database answers and has a schema.
+/// Shows process supervisors only whether the database answers and has a schema.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")

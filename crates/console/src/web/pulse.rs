@@ -1,5 +1,5 @@
-//! Samples all queues for the pages, and keeps the last hour. The samples and their cost limits are
-//! shared with the metrics.
+//! Samples all queues for the pages, and stores the last hour. The metrics share the samples and
+//! their cost limits.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,7 +20,7 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 /// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
 /// The list of queues is read again after `SHARE` times the duration of the last reading. Each
-/// reading also reads the queues' sequences, in half the time of the list.
+/// reading also reads the queues' sequences, which takes half as long as the list.
 const SHARE: u32 = 450;
 /// The minimum interval between two readings of the workers' reports and the schedules.
 const BESIDES: Duration = Duration::from_secs(5);
@@ -34,10 +34,10 @@ pub struct Known {
     pub counts: Option<Counts>,
     /// The time at which the counts were taken.
     pub at: SystemTime,
-    /// The estimated numbers of messages that were enqueued and that left per second between the
+    /// The estimated numbers of messages per second that were enqueued and that left between the
     /// last two counts: see [`Flow`].
     pub flow: Flow,
-    /// The messages that failed per second, as the queue's workers report.
+    /// The failed messages per second, as the queue's workers report them.
     pub failing: Option<f64>,
     /// The number of the queue's schedules, and their next tick.
     pub schedules: (i64, Option<SystemTime>),
@@ -114,7 +114,7 @@ pub struct Gathered {
     is_lost: bool,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
-    /// The time when this console last shared the last hour with other consoles.
+    /// The time at which this console last shared the last hour with other consoles.
     shared_at: Option<Instant>,
 }
 
@@ -154,8 +154,8 @@ impl Pulse {
         self.picture.borrow().is_lost
     }
 
-    /// Returns the reason why the numbers are not updated, or `None` if they are. A panic of the
-    /// sampling task is such a reason.
+    /// Returns the reason why the numbers are not updated, for example a panic of the sampling
+    /// task. Returns `None` if they are updated.
     pub fn problem(&self) -> Option<String> {
         match self.task.is_finished() {
             true => Some("the console had an internal error: restart it".to_owned()),
@@ -172,7 +172,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
     picture.is_lost = listed.as_ref().is_err_and(trunkline::Error::is_closed);
     if !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // If this fails, the statement below fails, too, and its error is reported.
+        // If this fails, the statement below also fails, and its error is reported.
         picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }
@@ -189,7 +189,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
             }
             if picture.besides.may_keep_history && picture.shared_at.is_none_or(|at| at.elapsed() >= POINT) {
                 picture.shared_at = Some(Instant::now());
-                // If sharing fails, this console keeps its own points.
+                // If sharing fails, this console continues with its own points.
                 let _ = shared(db, &mut picture.queues).await;
             }
             None
@@ -202,7 +202,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
 /// Writes the latest point of each queue for all consoles, and reads the last hour that all
 /// consoles have written.
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
-    // An older point would be written as this minute's.
+    // An older point would be stored as this minute's point.
     let fresh = |point: &&Point| point.at.elapsed() < POINT;
     let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back().filter(fresh)?)));
     let hour = history::share(db, last.collect()).await?;

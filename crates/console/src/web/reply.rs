@@ -20,7 +20,7 @@ use crate::reason::reason;
 
 pub type Visit = Extension<Visitor>;
 pub type Here = State<Arc<Site>>;
-/// A page, or the page that explains why there is none.
+/// A page, or the page that explains why it cannot be shown.
 pub type Page = Result<Response, Response>;
 
 pub fn plain(status: StatusCode, text: &'static str) -> Response {
@@ -31,13 +31,13 @@ pub async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
     told(site, visitor, StatusCode::NOT_FOUND, "Not found", why).await
 }
 
-/// Returns a page with one sentence.
 pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
     let (head, text) = (head.to_owned(), words::shown(text));
     with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
 }
 
-/// Returns the queue. The caller may then use its name in statements, because the queue exists.
+/// Returns the description of the queue. The caller may then use the queue's name in statements,
+/// because the queue exists.
 pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
     match site.db.describe_queue(name).await {
         Ok(is) => Ok(is),
@@ -55,7 +55,7 @@ pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Resu
     }
 }
 
-/// Returns the page with the server's error, for a visitor who was admitted.
+/// Returns the page that shows the server's error to an admitted visitor.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
     told(site, visitor, status_of(error), "The request failed", &reason(error)).await
 }

@@ -9,7 +9,8 @@ use super::{pulse::Known, spark, words};
 pub struct Row {
     pub name: String,
     /// All states of the queue, the worst first: `behind`, `dead`, `paused`, or `hidden` if the
-    /// queue was not counted yet or the role may not count it. `ok` if there are none.
+    /// queue was not counted yet or the role may not count it. If there are none, the only state is
+    /// `ok`.
     pub states: Vec<&'static str>,
     pub is_paused: bool,
     pub due: String,

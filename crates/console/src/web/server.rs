@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{doctor::Doctor, metrics::Metrics};
 
-/// A console of one database.
+/// A console for one database.
 #[derive(Debug)]
 pub struct Console {
     db: Db,
@@ -45,7 +45,7 @@ pub struct Console {
 const LIVE: usize = 256;
 
 impl Console {
-    /// Creates a console that admits every visitor who reaches it: see [`Console::access`].
+    /// Creates a console that admits every visitor: see [`Console::access`].
     #[must_use]
     pub fn new(db: Db) -> Self {
         let bounds = Bounds { connections: 512, patience: Duration::from_secs(10) };
@@ -54,15 +54,15 @@ impl Console {
         Self { db, access, token: None, read_only: false, title, certificate: None, bounds, base, doctor }
     }
 
-    /// Sets which visitors are admitted. With [`Access::Anybody`] the console accepts only loopback
-    /// addresses.
+    /// Sets which visitors are admitted. With [`Access::Anybody`] the console listens only on
+    /// loopback addresses.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Admits, as a viewer, every client that sends `Authorization: Bearer TOKEN`.
+    /// Admits every client that sends `Authorization: Bearer TOKEN`, as a viewer.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
@@ -98,8 +98,8 @@ impl Console {
         self
     }
 
-    /// Sets the doctor whose findings are shown. The doctor determines the skipped checks and
-    /// queues, and the patience.
+    /// Sets the doctor whose findings the console shows. The doctor determines the skipped checks
+    /// and queues, and the patience.
     #[must_use]
     pub fn doctor(mut self, doctor: Doctor) -> Self {
         self.doctor = doctor;
@@ -108,7 +108,8 @@ impl Console {
 
     /// Sets the maximum number of connections: 512 by default, at least 1. Further visitors wait
     /// until a connection ends. Visitors who are not admitted have at most an eighth of the
-    /// connections per address, each for a minute, and make room for other visitors.
+    /// connections per address, each for a minute. They lose their connections to other visitors if
+    /// none is free.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
@@ -124,7 +125,7 @@ impl Console {
         self
     }
 
-    /// Checks that the console may listen on an address.
+    /// Checks whether the console may listen on an address.
     ///
     /// # Errors
     /// If the address can be reached from other machines although visitors are not identified, or
@@ -145,7 +146,7 @@ impl Console {
         }
     }
 
-    /// Serves until `shutdown`, then ends the requests in progress.
+    /// Serves until `shutdown` ends, then finishes the requests in progress.
     ///
     /// # Errors
     /// The same as for [`Console::check`], and errors of the listener.
@@ -218,7 +219,7 @@ fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: 
         )
         .fallback(pages::nothing)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), turn::turn))
-        .layer(axum::extract::DefaultBodyLimit::disable()) // `whole` limits them
+        .layer(axum::extract::DefaultBodyLimit::disable()) // `whole` limits bodies
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn(packed::packed))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))

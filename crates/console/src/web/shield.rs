@@ -48,8 +48,8 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     if !path.starts_with("/assets/") {
-        // A browser that goes back to a confirmation page needs its stored copy, because it does
-        // not send a form again.
+        // A browser does not send a form again when the visitor goes back to its confirmation page.
+        // So it needs a stored copy of that page.
         let kept = if path.starts_with("/act") { "private, no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     }
@@ -61,8 +61,8 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
-        // Another site can point its own host name at this machine, and then its pages would be
-        // admitted.
+        // Another site can point its own host name at this machine. Without this check, that site's
+        // pages would be admitted.
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
@@ -104,7 +104,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Checks that a form comes from the console itself. Browsers send the origin of a form. Other
-/// programs may send no origin, but they do not carry a visitor's cookies.
+/// programs may send no origin, but they do not have a visitor's cookies.
 fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if said("sec-fetch-site").is_some_and(|site| site != "same-origin") {

@@ -110,19 +110,19 @@ impl Sieve {
     }
 }
 
-/// Returns SQL for the line that identifies an error: the last line of a Python traceback, which
-/// names the exception, unless that line is indented; otherwise the first line.
+/// Returns SQL for the line that identifies an error. This is the last line of a Python traceback,
+/// which names the exception, unless that line is indented. Otherwise it is the first line.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
-    // A form would send a carriage return at the end as two characters.
+    // A form would send a carriage return at the end as CR LF.
     let line = format!("case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end");
     format!("pg_catalog.left(pg_catalog.rtrim({line}, E'\\r'), 500)")
 }
 
 /// Returns SQL for the kind of an error's line. Addresses, ids and numbers become `#`, but a status
-/// at the start, such as `404 Not Found` or `HTTP 500`, stays. The expressions are simple, because
-/// the server tries them at every character of every line.
+/// at the start, such as `404 Not Found` or `HTTP 500`, does not change. The expressions are
+/// simple, because the server tries them at every character of every line.
 pub fn kind(line: &str) -> String {
     let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
     let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");

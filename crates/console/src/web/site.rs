@@ -26,9 +26,9 @@ pub struct Site {
     pub title: String,
     /// True if the console serves TLS.
     pub is_secure: bool,
-    /// Limits the pages with live numbers.
+    /// Limits the number of pages with live numbers.
     pub live: Arc<Semaphore>,
-    /// Limits the pages that query the database.
+    /// Limits the number of pages that query the database.
     pub gate: Gate,
     pub health: Health,
     pub checkup: Arc<Checkup>,

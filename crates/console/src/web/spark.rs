@@ -1,13 +1,13 @@
-//! Draws a small line of the last hour as SVG.
+//! Draws the last hour as a small SVG line.
 
 use std::fmt::Write;
 
 /// The number of points of the line, in a box of 120 by 24.
 const PLACES: usize = 30;
 
-/// Returns the points of a `polyline` for the values of successive minutes, the last of which is
-/// now. Each point is the higher value of two minutes. The highest value is at the top, and zero is
-/// at the bottom.
+/// Returns the points of a `polyline` for the values of successive minutes; the last value is the
+/// current one. Each point is the higher value of two minutes. The highest value is at the top, and
+/// zero is at the bottom.
 pub fn points(values: impl DoubleEndedIterator<Item = u64> + Clone) -> String {
     let most = values.clone().max().unwrap_or(0).max(1) as f64;
     let mut last_first = values.rev();

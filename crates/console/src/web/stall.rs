@@ -1,5 +1,5 @@
-//! A stream that fails if the client reads nothing for too long. Otherwise a slow client could hold
-//! a connection indefinitely.
+//! A stream that fails if the client reads nothing for too long. Otherwise a slow client could
+//! occupy a connection indefinitely.
 
 use std::{
     io,
@@ -81,7 +81,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(9)).await;
                 tokio::io::AsyncReadExt::read_exact(&mut there, &mut one).await.expect("read");
             }
-            there // keeps the stream open without reading more
+            there // keeps the stream open but reads no more
         });
         stall.write_all(&[0; 16]).await.expect("72 seconds, and never ten without a byte");
         let refused = stall.write_all(&[0; 16]).await.expect_err("the reader is gone");

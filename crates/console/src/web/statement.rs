@@ -1,4 +1,4 @@
-//! The console's queries, which change nothing.
+//! The console's queries, none of which changes anything.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -53,8 +53,8 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
 }
 
-/// Numbers by queue that are read in addition to the counts: failed messages per second, the number
-/// of schedules, and their next tick. The maps are empty if the role may not read them.
+/// Numbers by queue other than the counts: failed messages per second, the number of schedules, and
+/// their next tick. The maps are empty if the role may not read them.
 #[derive(Debug, Default)]
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
@@ -63,7 +63,7 @@ pub struct Besides {
     pub may_keep_history: bool,
 }
 
-/// Returns whether this role may read the workers' reports, read the schedules and keep the
+/// Returns whether this role may read the workers' reports, read the schedules and store the
 /// history. The last value is true if the server is a standby, which has no reports.
 pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
     ask(db, sql!("readable"), ()).await
@@ -117,16 +117,16 @@ pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) ->
     alone(db, text, (which.values(), after, queue.partitions > 0), MOST).await
 }
 
-/// Returns the actions that this role may not perform, in one queue or in general.
+/// Returns the actions that this role may not perform, in one queue or in all queues.
 pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     let (refused,): (Vec<String>,) = ask(db, sql!("rights"), (queue,)).await?;
     Ok(refused)
 }
 
-/// The server's time limit for a statement that reads many rows. Such a page uses a connection of
-/// its own, so that no other page waits for it.
+/// The server's time limit for a statement that reads many rows. Such a page uses a separate
+/// connection, so that no other page waits for it.
 pub const MOST: &str = "10s";
-/// The number of lines of a page. The statements have the same limit.
+/// The number of lines of a page, which is also the limit of the statements.
 pub const PAGE: usize = 50;
 /// The maximum number of messages that a page searches.
 pub const EXAMINED: usize = 5_000;

@@ -17,13 +17,13 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The maximum time that a page may take. The server stops each of its queries after ten seconds.
 const PAGE: Duration = Duration::from_secs(30);
-/// The maximum time of a page if the last sample found no connection to the database. The library
-/// waits for a lost server once per query of a page.
+/// The maximum time of a page if the last sample found no connection to the database. For each
+/// query of a page, the library waits for a lost server again.
 const PAGE_IN_AN_OUTAGE: Duration = Duration::from_secs(3);
 
 /// Makes a page wait for its turn to query the database. Once started, a page runs to its end even
 /// if the visitor has left, because the server continues to work on its queries. A page that only
-/// reads is given up after some time; an action never is.
+/// reads has a time limit; an action has none.
 pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
     if turns.is_empty() {
@@ -42,7 +42,7 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
             "the console is generating the maximum number of pages; try again in a moment; nothing was done\n",
         );
     };
-    // The metrics have limits of their own, and report an outage.
+    // The metrics have their own limits, and report an outage.
     let is_limited = request.method().is_safe() && request.uri().path() != "/metrics";
     let limit = match site.pulse.is_lost() {
         _ if !is_limited => Duration::MAX,

@@ -47,7 +47,7 @@ impl Frame {
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
-            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // if this fails, the action itself is refused
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // if this query fails, the database refuses the action itself
             problem: site.pulse.problem(),
         }
     }
@@ -57,7 +57,6 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// Returns a list of the actions that the role may not perform.
     pub fn refused_in_words(&self) -> String {
         self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
     }

@@ -33,7 +33,7 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// Formats the distance from now: `12 s ago` or `in 12 s`.
+/// Formats a time by its distance from now: `12 s ago` or `in 12 s`.
 pub fn ago(time: SystemTime) -> String {
     match SystemTime::now().duration_since(time) {
         Ok(passed) => format!("{} ago", age(passed)),
@@ -68,8 +68,8 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// Formats a payload for a page: JSON is indented and coloured, other text is unchanged. The second
-/// value is false if the payload was truncated.
+/// Formats a payload for a page. JSON is indented and coloured; other text does not change. The
+/// second value is false if the payload was truncated.
 pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
     let whole = text.len() <= MOST;
@@ -110,7 +110,7 @@ pub fn number(what: &str, text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{what} {text:?} is not a whole number"))
 }
 
-/// Parses a number of seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is
+/// Parses a number of seconds, or a number with a unit: `90`, `5m`, `1h`, `7d`. An empty text is
 /// zero.
 ///
 /// # Errors

@@ -55,14 +55,14 @@ pub struct First {
     pub until: String,
 }
 
-/// A key with a backlog of its own.
+/// A key with its own backlog.
 #[derive(Debug, Clone)]
 pub struct KeyRow {
     pub key: String,
     /// The key, encoded for a link.
     pub link: String,
     pub partition: i32,
-    /// The event that the key waits for.
+    /// The reason why the key waits.
     pub why: String,
     pub first: Option<First>,
     pub error: String,
@@ -211,7 +211,7 @@ fn handlers(minutes: &[Minute]) -> Vec<Chart> {
     ]
 }
 
-/// Returns charts of what the console itself observed about the queue.
+/// Returns charts of this console's own samples of the queue.
 pub fn charts(known: &Known) -> Vec<Chart> {
     let line = |of: &dyn Fn(&Point) -> Option<f64>| -> chart::Values {
         let ago = |point: &Point| point.at.elapsed().as_secs_f64() / 60.0;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// The interval between checks whether a held connection has ended.
+/// The interval between two checks whether a held connection has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The direction that [`DelayProxy::hold`] holds.
@@ -22,9 +22,9 @@ pub enum Hold {
     Both,
 }
 
-/// Faults of the connection, in addition to a cut.
+/// Faults of the connection, other than a cut.
 impl DelayProxy {
-    /// Sets the delay of bytes that arrive from now on, in open connections, too. Bytes in transit
+    /// Sets the delay of bytes that arrive from now on, also in open connections. Bytes in transit
     /// keep their delay, and no byte overtakes another.
     ///
     /// Fails for a delay over one hour.
@@ -112,7 +112,6 @@ impl Gate {
     }
 }
 
-/// The number of bytes until the next cut, if a cut is requested.
 #[derive(Debug, Default)]
 pub(super) struct Cut(Mutex<Option<usize>>);
 

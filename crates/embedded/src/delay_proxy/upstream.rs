@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The server behind a [`DelayProxy`](crate::DelayProxy): a TCP address or a unix socket.
 ///
 /// As text it is `HOST:PORT`, or `FOLDER:PORT` for PostgreSQL's socket in a folder that begins with
-/// `/`. Parsing the text looks up the host once; its addresses are tried in order.
+/// `/`. Parsing the text looks up the host once. The proxy tries its addresses in order.
 ///
 /// ```
 /// use trunkline_embedded::Upstream;
@@ -62,8 +62,8 @@ impl Upstream {
                 }
                 Err(failed)
             }
-            // The system's calls accept both kinds of sockets. So `TcpStream` can also read, write
-            // and shut down a unix socket.
+            // The system's calls accept both kinds of sockets. So a `TcpStream` can read from,
+            // write to and shut down a unix socket.
             Place::Unix(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }

@@ -52,7 +52,7 @@ class Contender(Protocol):
     async def close(self) -> None: ...
 
     def workers(self) -> Sequence[Sequence[str]]:
-        """Returns the commands of its worker processes, whose handler adds each message to the
+        """Returns the commands of its worker processes. Their handler adds each message to the
         tally."""
 
 

@@ -58,8 +58,8 @@ class Contender:
 
 
 def _address(place: Place) -> str:
-    """Returns the address with a host, which the driver requires. The driver nevertheless connects
-    through the socket's folder, which follows in the query."""
+    """Returns the address with a host, because the driver requires a host. The driver nevertheless
+    connects through the socket's folder, which follows in the query."""
     return place.postgres.replace("@/", "@localhost/")
 
 

@@ -1,1 +1,1 @@
-"""The servers. A run starts them, and ends them. They listen only on this machine."""
+"""The servers of a run, which starts and ends them. They listen only on this machine."""

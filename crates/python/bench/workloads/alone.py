@@ -1,4 +1,4 @@
-"""Measures one caller, which awaits each message before it sends the next."""
+"""Measures one caller, which awaits each message before it sends the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Measures four callers. Each awaits a batch of a thousand messages before it sends the next."""
+"""Measures four callers. Each awaits a batch of a thousand messages before it sends the next
+one."""
 
 from __future__ import annotations
 

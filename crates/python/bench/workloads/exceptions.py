@@ -1,5 +1,5 @@
-"""Fails a million messages with an exception, after which they are dead letters. Measures whether
-the exceptions stay in memory."""
+"""Makes a million attempts fail with an exception, until the messages are dead letters. Measures
+whether the exceptions stay in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXCEPTIONS, ATTEMPTS, BATCH, WAITING = 1_000_000, 1, 1_000, 10_000
 
 async def run(contender: Contender, seconds: float) -> Measured:
     messages = int(EXCEPTIONS / ATTEMPTS * min(1.0, seconds / 4))
-    # Otherwise the run would measure writing a million tracebacks.
+    # Without this, the run would measure how long it takes to write a million tracebacks.
     logging.getLogger("trunkline").setLevel(logging.CRITICAL)
     app = trunkline.App(here().postgres)
     raised = 0

@@ -1,4 +1,4 @@
-"""Measures a thousand tasks. Each awaits its message before it sends the next."""
+"""Measures a thousand tasks. Each awaits its message before it sends the next one."""
 
 from __future__ import annotations
 

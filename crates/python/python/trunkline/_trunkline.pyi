@@ -20,7 +20,7 @@ class Lease:
         """The message's id."""
     @property
     def attempt(self) -> int:
-        """The attempt for which the lease was given."""
+        """The attempt that the lease belongs to."""
     def __init__(self, id: int, attempt: int) -> None: ...
     def __hash__(self) -> int: ...
     def __lt__(self, other: Lease) -> bool: ...
@@ -257,7 +257,8 @@ class Queue:
     def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[Enqueued]: ...
     @overload
     def send_direct(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[Enqueued]:
-        """Sends a message inside a notification, or enqueues it if no consumer waits for that."""
+        """Sends a message inside a notification. If no consumer waits for direct messages, enqueues
+        it."""
     @overload
     def send_direct(self, bridge: None, message: bytes | Draft) -> Enqueued: ...
     @overload
@@ -389,7 +390,8 @@ class Consumer:
         """Waits at most ``longest`` seconds, by default without a limit, and dequeues at most ``n``
         messages.
 
-        Takes them if ``takes``, else leases them. Returns an empty offer if none was due in time.
+        Takes them if ``takes`` is true, otherwise leases them. Returns an empty offer if none was
+        due in time.
         """
     @overload
     def next(self, bridge: None, n: int, takes: bool, longest: float | None = None) -> Offer: ...
@@ -447,8 +449,8 @@ class Delivery:
 class Station:
     """A worker for several tasks in one event loop. ``wait`` is as in ``Queue.consumer``.
 
-    If it ``drains``, it ends once no message is due. If it ``reports``, it reports its state in the
-    table ``trunkline.worker``.
+    If ``drains`` is true, it ends once no message is due. If ``reports`` is true, it reports its
+    state in the table ``trunkline.worker``.
     """
 
     def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
@@ -466,8 +468,8 @@ class Station:
     def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]:
         """Returns new deliveries, and ("lost" or "over", number) for running calls.
 
-        A lost call's lease is lost, or the worker will soon abandon it. If a call is over, its
-        caller has left.
+        "lost" means that the call's lease is lost, or that the worker will soon abandon the call.
+        "over" means that the caller of the call has left.
         """
     def settle(
         self, answers: Sequence[tuple[Delivery, tuple[str, float, str] | None | list[tuple[str, float, str] | None]]], ends: bool
@@ -476,8 +478,8 @@ class Station:
         for its messages.
 
         ``None`` means done; a tuple is kind ("retry", "after", "dead", "release" or "cancelled"),
-        seconds and reason. An outcome that cannot be read is a failure of its message. If the
-        worker ``ends``, a cancelled message is released.
+        seconds and reason. An outcome that cannot be read is a failure of its message. If ``ends``
+        is true, a cancelled message is released.
         """
 
 def test_database() -> str:
@@ -488,8 +490,8 @@ def at_exit() -> None:
     """Prepares for the interpreter's exit: from now on no thread returns from a call."""
 
 def begin_logs() -> bool:
-    """Creates this process's list of the library's events. Returns false if the list existed
-    already."""
+    """Creates this process's list of the library's events. Returns false if the list already
+    existed."""
 
 def log_levels(levels: dict[str, int]) -> None:
     """Sets the minimum level of the events that each logger wants."""

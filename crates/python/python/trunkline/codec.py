@@ -128,8 +128,8 @@ class Uuid:
 _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-#: The number of levels that can always be read. The number of calls by which a handler's stack may
-#: be deeper than the enqueuing program's stack.
+#: The number of levels that can always be read, and the number of calls by which a handler's stack
+#: may be deeper than the stack of the program that enqueues.
 _SHALLOW, _MARGIN = 50, 100
 
 
@@ -194,8 +194,8 @@ def _no_number(name: str) -> object:
 
 
 class Validated:
-    """The common part of the codecs of validating libraries. Each accepted value has been read back
-    once, by the library itself, and came back unchanged."""
+    """The common part of the codecs of validating libraries. Before a value is accepted, the
+    library itself reads it back once, and the result has to be unchanged."""
 
     column = "jsonb"
     _write: Callable[[Any], bytes]

@@ -26,7 +26,7 @@ _LONGEST = 5.0
 
 
 class Consumer(Generic[T]):
-    """Waits for messages of one queue. Make one for each task that consumes.
+    """Waits for messages of one queue. Create one for each task that consumes.
 
     >>> async with queue.consumer() as messages:
     ...     async for message in messages:
@@ -59,9 +59,10 @@ class Consumer(Generic[T]):
 
     async def receive_direct(self) -> Message[T]:
         """Waits for one message, delivered at most once. The message may arrive inside a
-        notification of :meth:`Queue.send_direct`. Use this method if messages are few and must be
-        fast. If the call is cancelled, the next call returns a message that is already on its way.
-        If there is no next call, the message is enqueued when the consumer is garbage-collected."""
+        notification of :meth:`Queue.send_direct`. Use this method if messages are few and must
+        arrive quickly. If the call is cancelled while a message is on its way, the next call
+        returns that message. If there is no next call, the message is enqueued when the consumer is
+        garbage-collected."""
         while True:
             offer = await arrival(self._native.receive_direct(bridge()))
             for message in offer.accept(self._queue.codec.decode):
@@ -97,8 +98,8 @@ class Consumer(Generic[T]):
     ) -> None:
         ahead = self._taken_ahead()
         if ahead:
-            # Waits, so that a program that exits afterwards has released everything. Messages that
-            # could not be released by then return when their lease ends.
+            # Waits, so that a program that exits afterwards has released everything. If a message
+            # could not be released in time, it returns when its lease ends.
             release = asyncio.ensure_future(self._queue.release(ahead))
             await asyncio.wait([release], timeout=_LONGEST)
             if release.done():

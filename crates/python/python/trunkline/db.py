@@ -42,8 +42,8 @@ class Db:
         return self.native.schema
 
     async def migrate(self) -> int:
-        """Migrates the schema to this library's version, in one transaction. It is safe to run
-        again, and from many processes at once. Returns the number of applied steps."""
+        """Migrates the schema to this library's version, in one transaction. It is safe to call
+        this method again, and from many processes at once. Returns the number of applied steps."""
         return await self.native.migrate(bridge())
 
     async def create_queue(self, name: str, type: Any = Any, **named: Setting) -> None:

@@ -19,7 +19,7 @@ D = TypeVar("D", bound="Drafted[Any]")
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a message: its due time, and everything else beside its payload."""
+    """The options of a message: its due time, and everything else except its payload."""
 
     after: float | None = None
     at: datetime | None = None
@@ -41,8 +41,8 @@ def delay(
 
 
 def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
-    """Returns the draft as the native module takes it. Within a trace, the message continues the
-    trace."""
+    """Returns the draft in the form that the native module takes. Within a trace, the message
+    continues the trace."""
     check(options)
     return NativeDraft(
         codec.encode(payload),

@@ -122,7 +122,7 @@ def _quoted(name: str) -> str:
 
 
 def in_python(text: str) -> str:
-    """Returns a message of the library in which the advice uses the names of the Python package."""
+    """Returns a message of the library with the names of the Python package in its advice."""
     for words, ours in _WORDS:
         text = re.sub(words, ours, text)
     return text

@@ -29,8 +29,8 @@ _TAKEN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName
 
 
 def begin() -> None:
-    """Reads the levels, and passes on events from now on. Called at each connect and at each start
-    of a worker."""
+    """Reads the levels, and passes events on from now on. This function is called at each connect
+    and at each start of a worker."""
     is_first = begin_logs()
     log_levels(_levels())
     if not is_first:

@@ -35,7 +35,7 @@ def bridge() -> Bridge:
 
 
 async def arrival(called: tuple[Awaitable[Offer], Call]) -> Offer:
-    """Waits for dequeued messages. If the caller is cancelled, at any moment, the messages are
+    """Waits for dequeued messages. If the caller is cancelled at any moment, the messages are
     released."""
     future, call = called
     try:

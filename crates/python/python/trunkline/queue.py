@@ -42,7 +42,7 @@ def ids_of(ids: Ids) -> list[int]:
 
 
 def encoded(codec: Codec[T], message: Any) -> bytes | NativeDraft:
-    """Returns a message as the native module enqueues it."""
+    """Returns a message in the form in which the native module enqueues it."""
     if isinstance(message, Drafted):
         draft = cast("Drafted[T]", message)
         return native(codec, draft.payload, draft.options)
@@ -108,8 +108,8 @@ class Queue(Generic[T]):
     async def send_direct(self, message: T | Drafted[T]) -> Enqueued:
         """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, inside the
         notification that wakes it. Nothing is stored, so the message is lost if that consumer
-        crashes. If no consumer waits, if the message takes more than about 5,900 bytes, is due
-        later or has a unique key, it is enqueued."""
+        crashes. The message is enqueued instead if no consumer waits, if it takes more than about
+        5,900 bytes, if it is due later, or if it has a unique key."""
         return await self.native.send_direct(bridge(), encoded(self.codec, message))
 
     def draft(self, payload: T) -> Draft[T]:

@@ -13,8 +13,9 @@ class Schedule:
 
     ``expression`` is five fields of cron, six with seconds first, ``@hourly``, ``@daily``,
     ``@weekly``, ``@monthly``, ``@yearly``, or ``every 90 seconds`` (or minutes, hours, days). The
-    fields refer to the clock of ``zone``. ``missed`` decides about ticks that no process made in
-    time: ``skip`` makes none of them, ``once`` makes the last, ``each`` makes them all.
+    fields refer to the clock of ``zone``. ``missed`` decides what happens to ticks that no process
+    made in time: ``skip`` makes none of them, ``once`` makes the last one, ``each`` makes all of
+    them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Settings of queues, as the native module takes them."""
+"""Settings of queues, in the form that the native module takes."""
 
 from __future__ import annotations
 

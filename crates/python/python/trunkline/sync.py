@@ -78,7 +78,7 @@ class Queue(Generic[T]):
 
     def send_direct(self, message: T | Drafted[T]) -> Enqueued:
         """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, without
-        storing it; without such a consumer, enqueues it."""
+        storing it. If no consumer waits, enqueues the message."""
         return self.native.send_direct(None, encoded(self.codec, message))
 
     def draft(self, payload: T) -> Draft[T]:
@@ -214,7 +214,7 @@ class Consumer(Generic[T]):
             if self._ahead and monotonic() > self._until:
                 self.close()
             if self._ahead:
-                # A signal handler may raise after any call, but not between these two lines: the
+                # A signal handler may raise after any call, but not between these two lines. So the
                 # message is either in the list or with the caller.
                 message = self._ahead[0]
                 del self._ahead[0]

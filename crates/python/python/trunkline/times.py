@@ -9,8 +9,8 @@ from typing import Literal
 
 #: A duration: seconds, or a ``timedelta``.
 Duration = float | timedelta
-#: The way in which a consumer waits: by polls or notifications, depending on the traffic; only by
-#: notifications; or only by polls. A duration is the time between polls.
+#: How a consumer waits: by polls or notifications, depending on the traffic; only by notifications;
+#: or only by polls. A duration is the time between polls.
 Wait = Literal["adaptive", "notify", "poll"] | Duration
 #: A day in seconds.
 DAY = 86_400.0
@@ -47,7 +47,7 @@ def checked_count(what: str, count: int, least: int = 1) -> int:
 
 
 def wait_of(wait: Wait) -> str | float:
-    """Returns the way in which a consumer waits as the native module takes it."""
+    """Returns a ``Wait`` in the form that the native module takes."""
     if isinstance(wait, timedelta):
         return wait.total_seconds()
     if not isinstance(wait, (str, int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
@@ -68,7 +68,8 @@ def whole_number(n: int, what: str = "n", most: int = 2**63 - 1) -> int:
 
 
 def due_of(due: Duration | datetime) -> float | datetime:
-    """Returns a due time as the native module takes it: a delay in seconds, or a time."""
+    """Returns a due time in the form that the native module takes: a delay in seconds, or a
+    time."""
     if isinstance(due, (int, float, timedelta)):
         return seconds(due)
     return aware(due)

@@ -85,7 +85,7 @@ def _check_members(members: Iterable[tuple[Any, Any, Any]], place: str) -> None:
     """Compares members: the name of each, its value, and what came back."""
     for name, one, other in members:
         if one is other or type(one) is type(other) and type(one) in _ATOMS and one == other:
-            continue  # without a call, because most values are like this
+            continue  # no call is needed, because most values are like this
         try:
             check_unchanged(one, other)
         except Mismatch as mismatch:

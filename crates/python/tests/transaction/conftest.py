@@ -1,4 +1,4 @@
-"""Runs each test on every driver that it applies to, in a database with a queue and a table of the
+"""Runs each test on every driver that it applies to. Each database has a queue and a table of the
 user's."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ AWAITING = ["psycopg async", "asyncpg", "asyncpg pool", "sqlalchemy async connec
 
 
 class Door:
-    """A driver, and a change of the user's own on its connection."""
+    """A driver, and a change that the user makes on its connection."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Tests of the module that concern no single driver."""
+"""Tests of the module that do not depend on a driver."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_the_schema_can_have_another_name(url):
 
 
 def test_a_transaction_that_enqueues_sends_no_notification_before_its_end(url, sql):
-    """A listening session receives one notification, at the commit, however many statements the
-    transaction had."""
+    """A listening session receives one notification, at the commit, no matter how many statements
+    the transaction had."""
     with psycopg.connect(url, autocommit=True) as listener, psycopg.connect(url) as connection:
         listener.execute("select trunkline.listen('mails')")
         mails = transaction.queue(connection, "mails", dict)

@@ -7,7 +7,7 @@ use crate::outgoing::{ATTEMPT, ID, KEY};
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule by itself")]
 pub(crate) struct Broker {
     pub name: &'static str,
-    /// Returns true for names that the broker or its client acts on or sets itself.
+    /// Returns true for names that the broker or its client acts on, or that one of them sets.
     is_order: fn(&str) -> bool,
     /// The names that the relay writes.
     own: &'static [&'static str],

@@ -13,7 +13,6 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use super::{Value, text_of};
 
 const PREFIX: &str = "trunkline-header.";
-/// The highest NTH.
 const MOST: u32 = 1 << 20;
 const PLAIN: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b':');
 
@@ -30,7 +29,6 @@ impl<'a> Escaped<'a> {
         Self { name, nth: 1, value }
     }
 
-    /// Returns the escaped name and value.
     pub fn encode(&self) -> (String, String) {
         let escaped = |text: &str| percent_encode(text.as_bytes(), PLAIN).to_string();
         let (kind, text) = match &self.value {
@@ -42,8 +40,8 @@ impl<'a> Escaped<'a> {
         (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
     }
 
-    /// Decodes a name and a value, but only if [`Escaped::encode`] would produce exactly these.
-    /// Each header therefore has exactly one escaped form.
+    /// Decodes a name and a value that [`Escaped::encode`] produced. Returns `None` for any other
+    /// form, so each header has exactly one escaped form.
     pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));
@@ -66,7 +64,6 @@ pub(super) fn is_escaped(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| Parts::of(name).is_some())
 }
 
-/// The parts of an escaped name.
 struct Parts {
     nth: u32,
     kind: Encoding,

@@ -74,7 +74,7 @@ pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header
     found
 }
 
-/// Returns the key. Also returns the header of the encoding if the encoding does not apply.
+/// Returns the key. Also returns the header that names the encoding if the encoding does not apply.
 fn read_key<'a>(
     key: Option<&Value<'a>>,
     encoding: Option<Cow<'a, str>>,
@@ -90,13 +90,12 @@ fn read_key<'a>(
     (key, encoding.map(|encoding| Header::text(KEY_ENCODING, encoding)))
 }
 
-/// Returns true if metadata can have a header under its own name.
+/// Returns true if metadata can contain a header under its own name.
 pub(super) fn is_plain(header: &Escaped<'_>) -> bool {
     let (Some(name), Value::Text(_)) = (text_of(&header.name), &header.value) else { return false };
     header.nth == 1 && !MEANT.contains(&name) && !is_escaped(name.as_bytes())
 }
 
-/// Returns a header as a name and a value.
 fn entry(header: Escaped<'_>) -> (String, String) {
     if !is_plain(&header) {
         return header.encode();

@@ -1,5 +1,5 @@
-//! Keys. The queue's keys are text. Kafka's keys, and keys in headers of other brokers, may be any
-//! bytes.
+//! Conversion of keys. The queue's keys are text. Kafka's keys, and keys in headers of other
+//! brokers, may be any bytes.
 
 use std::borrow::Cow;
 
@@ -31,13 +31,11 @@ pub(crate) fn bytes_of_key<'a>(key: Option<&'a str>, metadata: &Metadata) -> Res
     Ok(Some(bytes.into()))
 }
 
-/// Decodes a key that [`text_of_key`] wrote as base64.
 fn bytes_in(key: &str) -> Option<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(key).ok()?;
     (text_of_key(&bytes) == (key.to_owned(), true)).then_some(bytes)
 }
 
-/// Decodes the key in a header.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(text).ok()
 }

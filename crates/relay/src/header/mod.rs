@@ -51,7 +51,7 @@ pub(crate) enum Value<'a> {
     Text(Cow<'a, str>),
     /// Any other bytes.
     Bytes(Cow<'a, [u8]>),
-    /// No value, which is different from an empty value.
+    /// No value. This is different from an empty value.
     Null,
     /// Any other AMQP value (a decimal, an array, a table or a byte array), as JSON.
     Amqp(Cow<'a, str>),
@@ -70,7 +70,6 @@ impl<'a> Header<'a> {
         Self::new(name, Value::Text(text.into()))
     }
 
-    /// Returns the name, if it is text.
     pub fn name(&self) -> Option<&str> {
         std::str::from_utf8(&self.name).ok()
     }
@@ -85,7 +84,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value's bytes for a broker with binary values.
+    /// Returns the value's bytes, for a broker with binary values.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Text(text) => Some(text.as_bytes()),

@@ -1,5 +1,5 @@
-//! Metadata and headers are unchanged after a round trip, or the relay refuses them by name. No
-//! broker acts on a header.
+//! Metadata and headers survive a round trip unchanged, or the relay refuses the message and names
+//! the header. No broker acts on a header.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trunkline::Metadata;

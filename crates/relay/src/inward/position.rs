@@ -1,4 +1,4 @@
-//! The stored position of a relay: the claim on it, reports of its holder, and its end.
+//! The stored position of a relay: how a relay claims it, reports as its holder, and releases it.
 
 use std::time::Duration;
 

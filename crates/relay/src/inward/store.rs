@@ -40,8 +40,8 @@ impl Running {
         Ok(())
     }
 
-    /// Moves the position to `to`. Enqueues the messages up to there, or records the reason why
-    /// there are none.
+    /// Moves the position to `to`. Enqueues the messages up to that position, or records why they
+    /// are skipped.
     async fn commit(
         &mut self,
         from: Option<String>,
@@ -90,7 +90,7 @@ impl Running {
         draft.metadata(metadata)
     }
 
-    /// Skips a message that the queue cannot store, or fails because of it.
+    /// Skips a message that the queue cannot store, or fails with the message's error.
     async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
         let queue = &self.queue.description().name;
         let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);

@@ -1,5 +1,5 @@
-//! Errors that the client reports outside of its answers, mainly the reason for a missing
-//! connection.
+//! Errors that the client reports outside of its answers. Usually they are the reason why there is
+//! no connection.
 
 use std::sync::{Mutex, PoisonError};
 

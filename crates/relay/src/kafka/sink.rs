@@ -99,7 +99,7 @@ impl KafkaSink {
     }
 
     /// Succeeds if the brokers report that the topic does not exist. The client caches a missing
-    /// topic for minutes, and this question refreshes its cache.
+    /// topic for minutes; this request refreshes the cache.
     async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
         let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
         let asked = spawn_blocking(move || {
@@ -208,7 +208,7 @@ fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
 }
 
 /// A producer that is replaced after a fatal error. An idempotent producer fails if the brokers'
-/// state does not match its own.
+/// state does not match the producer's state.
 struct Renewed(Mutex<Option<Arc<ThreadedProducer<Answers>>>>);
 
 impl Renewed {
@@ -258,7 +258,7 @@ impl ProducerContext for Answers {
     }
 }
 
-/// The position of a message in its batch, which assigns the broker's answer to the message.
+/// The position of a message in its batch. It assigns the broker's answer to the message.
 struct Ticket {
     reports: Arc<Reports>,
     at: usize,
@@ -270,7 +270,7 @@ impl Ticket {
     }
 }
 
-/// The answers to a batch. It is complete when the last answer has arrived.
+/// The answers to a batch, which is complete when the last answer has arrived.
 struct Reports {
     fates: Mutex<Vec<Fate>>,
     left: AtomicUsize,

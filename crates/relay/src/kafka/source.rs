@@ -90,7 +90,6 @@ impl KafkaSource {
         Ok(source)
     }
 
-    /// Adds new partitions.
     async fn look(&mut self) -> Result<()> {
         let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
         let asked = spawn_blocking(move || consumer.fetch_metadata(Some(&topic), ASKED)).await;
@@ -112,7 +111,6 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Continues from a position.
     async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
             .ok_or_else(|| Error::bad_position(&self.broker, after.unwrap_or_default()))?;

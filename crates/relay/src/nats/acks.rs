@@ -28,7 +28,6 @@ pub(super) enum Answer {
     Unreadable(String),
 }
 
-/// The batches that wait for answers.
 pub(super) struct Acks {
     inbox: String,
     next: AtomicU64,
@@ -78,12 +77,11 @@ impl Drop for Acks {
 }
 
 impl Batch<'_> {
-    /// Returns the reply subject of the message at this index.
     pub fn reply(&self, at: usize) -> String {
         format!("{}.{}.{at}", self.acks.inbox, self.nr)
     }
 
-    /// Records that a message was not sent, so that no answer is awaited.
+    /// Records that a message was not sent, so the batch does not wait for its answer.
     pub fn unsent(&self) {
         self.waiting.one_less();
     }

@@ -1,4 +1,4 @@
-//! A connection that reconnects by itself, and the server's permission errors.
+//! The connection, which reconnects by itself, and the server's permission errors.
 
 use std::{
     collections::VecDeque,

@@ -108,12 +108,12 @@ impl NatsSink {
                 }
             }
         };
-        // During a long outage the client accepts no more messages, and the remaining messages get
+        // During a long outage the client accepts no more messages. The remaining messages then get
         // no answer.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
-        // Runs concurrently, because each subject without a subscriber requires a request to the
-        // server.
+        // Each subject without a subscriber requires a request to the server, so these requests run
+        // concurrently.
         let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
         let mut outcomes = join_all(outcomes).await;
         for (at, outcome) in refused {

@@ -33,7 +33,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time limit for an answer from `JetStream`.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The maximum number of messages that the server sends ahead.
+/// The maximum number of messages that the server sends in advance.
 const AHEAD: usize = 2000;
 /// The header by which the stream detects duplicates.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
@@ -117,7 +117,6 @@ impl NatsSource {
         Error::broker(&self.broker, cause)
     }
 
-    /// Starts a consumer after a position.
     async fn begin(&mut self, after: Option<Position>) -> Result<StreamReading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
@@ -144,7 +143,7 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
-        // Messages that the server sends ahead wait in memory.
+        // Messages that the server sends in advance wait in memory.
         let average = usize::try_from(state.bytes / state.messages.max(1)).unwrap_or(usize::MAX).max(1);
         let ahead = (BYTES / average).clamp(2, AHEAD);
         let messages =
@@ -242,7 +241,7 @@ impl NatsSource {
     }
 
     /// Fetches the next message directly, by its sequence number. A consumer would never deliver
-    /// it, because the client closes the connection at headers that it cannot parse.
+    /// this message, because the client closes the connection at headers that it cannot parse.
     async fn by_number(&mut self, (created, after): Position) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };

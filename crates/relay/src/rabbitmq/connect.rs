@@ -1,4 +1,4 @@
-//! Connections that are replaced when they break, and their channels.
+//! The connection, which is replaced when it breaks, and its channels.
 
 use std::{
     sync::{Mutex as Lock, PoisonError},
@@ -31,7 +31,7 @@ const HEARTBEAT: u16 = 5;
 /// queues as missing.
 const SETTLES: Duration = Duration::from_secs(30);
 
-/// Returns the servers of an address, in the order in which they are tried.
+/// Returns the servers of an address, in the order in which the relay tries them.
 fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
     let (scheme, port) = match &*address.scheme {
@@ -70,7 +70,7 @@ pub(super) struct Reach {
 struct Held {
     was_there: bool,
     connection: Option<Connection>,
-    /// The last error, and the time before which no new connection is attempted.
+    /// The last error, and the time before which the relay does not connect again.
     failed: Option<(lapin::Error, Instant)>,
 }
 
@@ -112,7 +112,7 @@ impl Reach {
         Ok(channel)
     }
 
-    /// Returns true if the broker came back so recently that missing queues may still appear.
+    /// Returns true if the broker came back recently, so that missing queues may still appear.
     pub fn settles(&self) -> bool {
         let again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
         again.is_some_and(|again| again.elapsed() < SETTLES)

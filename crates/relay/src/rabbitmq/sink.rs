@@ -1,4 +1,4 @@
-//! Publishes persistent, `mandatory` messages to an exchange. The broker confirms each message.
+//! Publishes persistent, `mandatory` messages to an exchange, which the broker confirms one by one.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -117,7 +117,7 @@ impl RabbitmqSink {
             join_all(confirmed).await
         });
         let Ok(confirmed) = waited.await else {
-            // No reader remains for later answers. Closing the channel frees its memory.
+            // Nothing reads later answers. Closing the channel frees its memory.
             tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
             return all(&silent());
         };
@@ -181,8 +181,8 @@ impl Sink for RabbitmqSink {
     }
 }
 
-/// Returns true if a retry cannot succeed. While a broker is still loading, missing queues may yet
-/// appear.
+/// Returns true if a retry cannot succeed. While a broker is still loading, missing queues may
+/// still appear.
 fn is_final(error: &lapin::Error, settles: bool) -> bool {
     is_for_good(error) && !(settles && is_missing(error))
 }

@@ -23,11 +23,11 @@ use crate::{
 
 /// The maximum time that a read waits for its first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The number of messages that the broker sends ahead at first. They wait in memory.
+/// The initial number of messages that the broker sends in advance. They wait in memory.
 const AHEAD: u16 = 128;
-/// The lower limit for the number of messages that the broker sends ahead.
+/// The lower limit for the number of messages that the broker sends in advance.
 const FEWEST: usize = 4;
-/// The upper limit for the number of messages that the broker sends ahead.
+/// The upper limit for the number of messages that the broker sends in advance.
 const MOST: usize = 8192;
 /// The consumer's argument with the start offset, and the header with a message's offset.
 const OFFSET: &str = "x-stream-offset";
@@ -38,9 +38,9 @@ const OFFSET: &str = "x-stream-offset";
 /// Only streams have positions: a quorum or classic queue deletes delivered messages.
 ///
 /// The stream may not continue from the position, because it dropped old messages or is another
-/// stream with the same name. Then reading ends with a gap, unless `accept-gap=true`. A stream that
-/// was deleted and created again, and has since grown beyond the position, looks like the old one.
-/// AMQP gives no way to distinguish them.
+/// stream with the same name. Then reading ends with a gap, unless `accept-gap=true`. If a stream
+/// was deleted and created again, and has since grown beyond the position, the source cannot
+/// distinguish it from the old stream.
 pub struct RabbitmqSource {
     broker: String,
     stream: ShortString,
@@ -92,7 +92,7 @@ impl RabbitmqSource {
         Error::broker(&self.broker, said)
     }
 
-    /// Starts a consumer at an offset, on a channel of its own.
+    /// Starts a consumer at an offset, on a separate channel.
     async fn consume(&self, from: AMQPValue) -> Result<(Channel, Consumer), lapin::Error> {
         let channel = self.reach.channel().await?;
         let begun = async {
@@ -120,8 +120,8 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Returns the offset after which to continue. Reads both ends of the stream to check that it
-    /// continues from the position.
+    /// Returns the offset after which to continue. Reads both ends of the stream to check that the
+    /// stream contains the position.
     async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
         match self.end("first", |_| true).await? {
             Some(oldest) if oldest > at + 1 => {
@@ -137,8 +137,8 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // The stream may be the same one without its last messages. Messages that still exist are
-        // not read twice.
+        // The stream may be the same one without its last messages. The source does not read the
+        // remaining messages twice.
         Ok(Some(last))
     }
 
@@ -248,8 +248,8 @@ impl Source for RabbitmqSource {
     }
 }
 
-/// Returns the number of messages to request ahead, so that they fit into `BYTES` at the average
-/// size read.
+/// Returns the number of messages to request in advance, so that they fit into `BYTES` if they have
+/// the average size of the messages read so far.
 fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
     let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
     let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);
@@ -271,7 +271,7 @@ fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
     let mut own = properties_of(properties);
     // Omits the id that the relay itself set.
     own.retain(|header| header.name() != Some("message-id") || Some(&header.value) != id);
-    // Omits headers that repeat a property.
+    // Omits headers that are equal to a property.
     let news: Vec<_> = table.iter().filter(|header| !own.contains(header)).cloned().collect();
     let Headers { metadata, key } = header::metadata(&Broker::RABBITMQ, own.into_iter().chain(news));
     Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }

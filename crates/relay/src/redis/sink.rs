@@ -113,7 +113,7 @@ impl RedisSink {
     }
 
     /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
-    /// server answers. A stopped server that is resumed runs every command that it received,
+    /// server answers: a stopped server that is resumed runs every command that it received,
     /// including repeated ones.
     async fn ask(&self, connection: &Reconnecting, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
@@ -200,8 +200,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// Returns the outcome for an error. Errors of the message or of permissions are permanent
-/// refusals. All other refusals are temporary.
+/// Returns the outcome for an error. Errors that concern the message or permissions are permanent
+/// refusals. All other errors are temporary refusals.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {

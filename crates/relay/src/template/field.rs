@@ -1,5 +1,5 @@
-//! A field of a payload, exactly as the payload spells it. Numbers are not parsed, so their digits
-//! do not change.
+//! Fields of a payload, as the payload spells them. Numbers are not parsed, so their digits do not
+//! change.
 
 use std::{borrow::Cow, collections::HashMap};
 

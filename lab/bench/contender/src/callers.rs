@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The callers of a contender. If messages have keys, each caller cycles through its own keys. So
-/// the order of each key's messages is the order of its caller's calls.
+/// the messages of each key have the order of its caller's calls.
 pub(crate) struct Callers<C> {
     contender: Arc<C>,
     settings: Settings,
@@ -32,8 +32,8 @@ impl<C: Contender> Callers<C> {
         Arc::new(Self { contender: contender.clone(), settings: settings.clone(), sent })
     }
 
-    /// Sends the backlog in calls of 1,000 messages, up to 16 of them at a time. A keyed backlog is
-    /// sent one call at a time, because its order matters.
+    /// Sends the backlog in calls of 1,000 messages, with up to 16 calls at the same time. A keyed
+    /// backlog is sent one call after another, because its order matters.
     pub async fn seed(&self) -> Result<(), Failure> {
         let Settings { backlog, payload: bytes, keys, .. } = self.settings;
         if keys > 0 {

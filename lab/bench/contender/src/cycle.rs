@@ -75,7 +75,7 @@ async fn produce<C: Contender>(callers: Arc<Callers<C>>, settings: Settings, tal
     }
 }
 
-/// Returns the reason why the consumers stopped before the end, as an error.
+/// Returns an error with the reason why the consumers stopped before the end.
 pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     match ended {
         Ok(Ok(())) => "the consumers stopped by themselves".into(),

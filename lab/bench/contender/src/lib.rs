@@ -74,8 +74,8 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, in
-    /// the given order and all with the same key.
+    /// Sends the payloads before the clock starts, like [`seed`](Contender::seed), but in the given
+    /// order and all with the same key.
     fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("its messages have no keys".into()) }
     }
@@ -94,7 +94,7 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// message in the tally.
     fn consume(self: Arc<Self>, tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Consumes as [`consume`](Contender::consume) does, but takes each batch and writes it to the
+    /// Consumes like [`consume`](Contender::consume), but takes each batch and writes it to the
     /// table `ledger (id bigint, body jsonb)` in one transaction. So the table contains each
     /// message once, even after a failure.
     fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
@@ -174,8 +174,8 @@ where
         Ok(runtime) => runtime,
         Err(failure) => return say::failure(&failure),
     };
-    // The measurement is spawned, because work on the thread of `block_on` would cost twice as
-    // much.
+    // The measurement runs in a spawned task. Running it on the thread of `block_on` would cost
+    // twice as much.
     let race = runtime.spawn(async move { measure(Settings::from_environment()?).await });
     let outcome = runtime.block_on(race).unwrap_or_else(|panic| Err(panic.into()));
     // The shutdown does not wait for connections that are still busy.

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Characters without a pattern. The server would compress a pattern, above all in a queue that
+/// Characters without a pattern. The server would compress a pattern, especially in a queue that
 /// stores many messages together. Each payload uses a different part of these characters.
 static PAD: LazyLock<String> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -62,12 +62,10 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// Returns the time at which the payload was due.
 pub(crate) fn sent_at(payload: &[u8]) -> Option<u64> {
     number(payload, b"\"at\":")
 }
 
-/// Returns the payload's key, and its number among the messages of that key.
 pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
     Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
 }

@@ -42,8 +42,8 @@ pub(crate) async fn run<C: Contender>(settings: Settings, program: &[String]) ->
     say::ready(&ready).await?;
     tally.start();
     let progress = tokio::spawn(say::progress(tally.clone()));
-    // With a requested rate, the processes start one after another, so that their messages do not
-    // coincide.
+    // With a requested rate, the processes start one after another, so that they do not send their
+    // messages at the same time.
     let pause = settings.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
     let (mut measuring, mut measured) = (JoinSet::new(), Vec::new());
     for mut caller in callers {

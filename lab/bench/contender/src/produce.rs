@@ -11,8 +11,8 @@ use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::now,
 /// The number of histograms that the callers share.
 const HISTOGRAMS: usize = 16;
 
-/// Makes one call per caller, so that connections are open and statements prepared before the clock
-/// starts.
+/// Makes one call per caller, so that connections are open and statements are prepared before the
+/// clock starts.
 pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Settings) -> Result<(), Failure> {
     let mut calls = JoinSet::new();
     for caller in 0..settings.producers {
@@ -33,7 +33,7 @@ pub async fn closed_loop<C: Contender>(
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
     // Creating a histogram touches all of its 170 KB. One histogram for each of a thousand callers
-    // would take up part of the measured time.
+    // would take part of the measured time.
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {

@@ -22,7 +22,7 @@ pub fn count(measure: Measure) {
     }
 }
 
-/// Prints a line. Ignores errors, because without the runner there is no reader to report them to.
+/// Prints a line. Ignores errors, because if the runner is gone, no reader is left.
 fn line(value: &Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());
@@ -38,7 +38,7 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
         match word.trim() {
             "go" => {
                 if let Some(counter) = COUNTER.get() {
-                    let _ = BEFORE.set(counter()); // it is sent once
+                    let _ = BEFORE.set(counter()); // `go` is sent once
                 }
                 Ok(())
             }

@@ -84,8 +84,7 @@ impl Step {
             let after = measure();
             (after.0 - before.0, after.1 - before.1)
         });
-        // A row that claims to read 10 messages from an empty queue would be worse than no row at
-        // all.
+        // A row that claims to read 10 messages from an empty queue would be worse than no row.
         if count != n {
             return Err(format!("asked for {n} messages and had {count}").into());
         }
@@ -96,8 +95,8 @@ impl Step {
 /// The maximum number of further calls for a read that had too few messages.
 const TRIES: usize = 100;
 
-/// Reads `n` messages. A call gets fewer, or none, while other callers lock the rows that it looks
-/// at. Then the reader asks for the rest, as a consumer would.
+/// Reads `n` messages. A call returns fewer messages, or none, while other callers lock the rows
+/// that it examines. Then the reader requests the rest, as a consumer would.
 async fn read_all<C: Contender>(contender: &C, caller: usize, n: usize) -> Result<Vec<C::Handle>, Failure> {
     let mut read = contender.read(caller, n).await?;
     for _ in 0..TRIES {
@@ -122,9 +121,9 @@ async fn pop_all<C: Contender>(contender: &C, caller: usize, n: usize) -> Result
 }
 
 /// Measures a read that begins on an empty queue. The messages are sent after a random delay of 100
-/// to 200 ms. So the send falls into every phase of a 100 ms poll interval equally often. The
+/// to 200 ms. So the send falls into every phase of a poll interval of 100 ms equally often. The
 /// measured time runs from the start of that send until the reader has the messages. A reader that
-/// listens may have the messages before the send returns.
+/// listens may receive the messages before the send returns.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -235,8 +234,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     say::latencies(&all);
     // Only the callers' time in the step counts, not their preparation.
     let seconds = match step {
-        // Most of the time of a wait is deliberate delay. A rate computed from the remaining time
-        // would be one that no user can reach.
+        // Most of the time of a wait is deliberate delay. No user can reach a rate that is computed
+        // from the remaining time.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

@@ -154,7 +154,7 @@ impl Tally {
 
     /// Waits until consumers should stop.
     pub async fn over(&self) {
-        // An error would mean that the sender was dropped, but the sender is part of `self`.
+        // `wait_for` fails only if the sender was dropped, but the sender is part of `self`.
         let _ = self.over.subscribe().wait_for(|over| *over).await;
     }
 }

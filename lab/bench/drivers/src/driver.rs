@@ -12,7 +12,7 @@ pub type Doing<'a> = Pin<Box<dyn Future<Output = Result<Option<Done>, Failure>> 
 /// A way of driving Postgres.
 pub trait Driver: Send + Sync {
     /// Does the work once. Returns when every answer has arrived and every write is committed.
-    /// Returns `None` if this way of driving Postgres has no specific form for such work.
+    /// Returns `None` if this way of driving Postgres has no specific form for this work.
     fn run<'a>(&'a self, work: &'a Work<'a>) -> Doing<'a>;
 }
 

@@ -24,10 +24,10 @@ pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
-    /// The lower bound without the lowest tenth of the values, because a single turn may have been
-    /// delayed.
+    /// The lowest value after the lowest tenth of the values is dropped, because a single turn may
+    /// be an outlier.
     pub low: f64,
-    /// The upper bound without the highest tenth of the values.
+    /// The highest value after the highest tenth of the values is dropped.
     pub high: f64,
 }
 
@@ -44,7 +44,7 @@ impl Spread {
 
 impl Spread {
     /// Returns true if the turns differ more than threefold, even without the lowest and the
-    /// highest tenth. Their median then means nothing.
+    /// highest tenth. Their median is then meaningless.
     pub fn scatters(&self) -> bool {
         self.high > 3.0 * self.low
     }

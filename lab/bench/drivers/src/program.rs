@@ -75,8 +75,8 @@ pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(arguments.threads.max(1)).enable_all().build()?;
-    // The work is a task on a thread of the runtime: a thread outside would have to be woken for
-    // every answer.
+    // The work is a task on a thread of the runtime. A thread outside the runtime would have to be
+    // woken for every answer.
     runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
 }
 

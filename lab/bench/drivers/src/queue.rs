@@ -143,7 +143,8 @@ async fn together(
     let sent = queue.send_enqueue_many(&transaction, payloads).await?;
     let acked = queue.send_ack(&transaction, done).await?;
     let leased = queue.send_lease(&transaction, 100).await?;
-    // All of this takes one round trip. A lost lease would be reported in addition to the commit.
+    // All of this takes one round trip. A lost lease would be reported as an error of its own, in
+    // addition to the commit.
     let ((), _, (), leased) = tokio::try_join!(biased; transaction.commit(), sent, acked, leased)?;
     Ok(leased)
 }

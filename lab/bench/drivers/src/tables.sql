@@ -1,4 +1,5 @@
--- Tables that the workloads read and write. Autovacuum is off for tables that are written: a vacuum would burden a single turn, and no turn reads the rows of another.
+-- Tables that the workloads read and write. Autovacuum is off for tables that are written, because
+-- a vacuum would burden a single turn, and no turn reads the rows of another turn.
 create table roster (
     id int8 primary key, team int4 not null,
     name text not null, email text not null, age int4 not null, score float8 not null, active bool not null

@@ -1,4 +1,4 @@
-//! Drives Postgres with `tokio_postgres`, in each of the ways that people commonly use.
+//! Drives Postgres with `tokio_postgres`, in each way that is common in practice.
 
 mod statements;
 mod people;

@@ -20,7 +20,7 @@ pub struct Patience {
     pub enough: Duration,
 }
 
-/// A way whose first turn takes longer than this gets no second turn. In such a long turn, the
+/// The maximum duration of a first turn that is followed by a second one. In a longer turn, the
 /// one-time preparations do not matter.
 const LONG: Duration = Duration::from_secs(3);
 /// The number of turns that warm up a way. PostgreSQL caches a generic plan when it executes a

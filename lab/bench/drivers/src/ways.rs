@@ -1,6 +1,6 @@
 use crate::{driver::Way, ours, theirs};
 
-/// Trunkline's own way, with which all other ways are compared.
+/// Trunkline's own way. All other ways are compared with it.
 pub const OURS: &str = "trunkline";
 /// Trunkline's own way with one statement for all rows.
 pub const OUR_ARRAYS: &str = "trunkline, arrays";

@@ -10,11 +10,11 @@ pub struct Workload {
     pub statements: usize,
     /// Set if the workload is also measured with a network delay.
     pub far: bool,
-    /// The rows that exist before a turn, as `(n, k)`: `n` is their number. If `k` is not 0, every
-    /// `k`-th of them is missing.
+    /// The rows that exist before a turn, as `(n, k)`. `n` is their number. If `k` is not 0, every
+    /// `k`-th row is missing.
     pub there: (usize, usize),
     /// Set if commits wait for the disk, which is the default. If each statement is a transaction,
-    /// the disk decides the result, not the driver.
+    /// the result depends on the disk and not on the driver.
     pub durable: bool,
 }
 

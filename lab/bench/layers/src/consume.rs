@@ -59,7 +59,7 @@ async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) 
             () = &mut over => break,
             messages = next => messages?,
         };
-        // This call is not part of the select, because a cancelled lease gives its messages back.
+        // This call is not part of the `select`, because a cancelled lease releases its messages.
         while let Some(acked) = acks.try_join_next() {
             acked??;
         }

@@ -7,7 +7,8 @@ use crate::payload::{Text, all};
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
 
 /// Copies the existing row `$1` times. `EMPTY` then deletes all rows while the runner holds a
-/// snapshot. The result is the same dead rows that a long-held snapshot would have left.
+/// snapshot. The result is the same number of dead rows that a snapshot held for a long time would
+/// have left.
 static FILL: Statement<(i64,), ()> = Statement::new(
     "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );

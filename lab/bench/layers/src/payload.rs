@@ -10,7 +10,7 @@ pub trait Text: Payload + Clone {
     fn bytes(&self) -> &[u8];
 }
 
-/// The payload type that the peers store, too.
+/// The payload type that the peers also store.
 pub type Document = Json<Box<RawValue>>;
 
 /// The queue's default payload type, which the server does not parse.

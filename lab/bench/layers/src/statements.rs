@@ -35,8 +35,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
 /// The library's own statements, prepared and sent by tokio-postgres with the same parameters as in
-/// the library. Nothing is coalesced, put back, traced or counted. So the difference to the layer
-/// `queue` is the cost of the library.
+/// the library. This layer does not coalesce, put back, trace or count messages. So the difference
+/// from the layer `queue` is the cost of the library.
 pub struct Statements {
     sessions: Vec<Session>,
     floor: Arc<Floor>,
@@ -116,7 +116,7 @@ impl Session {
     }
 }
 
-/// Probes the queue periodically, in a separate session, as long as the floor is in use.
+/// Probes the queue periodically, in a separate session, while the floor is in use.
 async fn look(url: String, floor: std::sync::Weak<Floor>) -> Result<(), Failure> {
     let client = connect(&url).await?;
     let look = client.prepare(&filled(LOOK)).await?;
@@ -218,7 +218,7 @@ impl Contender for Statements {
             let (channels, payload) = (vec!["trunkline.bench"], "");
             let parameters: [&(dyn ToSql + Sync); 2] = [&channels, &payload];
             let notify = std::pin::pin!(session.client.query(&session.notify, &parameters));
-            // Both statements leave in one flush, and only the insert is awaited.
+            // Both statements are sent in one flush, and only the insert is awaited.
             match select(enqueue, notify).await {
                 Either::Left((rows, _)) => rows?,
                 Either::Right((_, enqueue)) => enqueue.await?,

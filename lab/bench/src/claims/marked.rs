@@ -1,6 +1,6 @@
 //! An alternative that hasql-queue rejected: messages are marked as dequeued in a partitioned
-//! table, and a partition is dropped when all of its messages have been dequeued. The statements
-//! and tables are taken from hasql-queue's commit with this alternative.
+//! table, and a partition is dropped once all of its messages have been dequeued. The statements
+//! and tables are taken from the commit of hasql-queue that contains this alternative.
 
 use std::time::Instant;
 
@@ -120,8 +120,8 @@ async fn fill(client: &Client, table: &str, each: u32) -> Result<(), Failure> {
     Ok(client.batch_execute(&fill).await?)
 }
 
-/// Drops the partition before this one, if all messages of the former are dequeued and this one has
-/// any messages.
+/// Drops the partition before this one, if all of its messages are dequeued and this partition has
+/// messages.
 async fn drop_before(client: &Client, part: u32) -> Result<(), Failure> {
     let (first, second) = (part - 1, part);
     let may = format!(

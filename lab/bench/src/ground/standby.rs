@@ -13,7 +13,7 @@ use crate::Failure;
 
 const SYNCHRONOUS: &str = "alter system set synchronous_standby_names = '*'";
 const STANDBYS: &str = "select count(*) from pg_stat_replication where sync_state = 'sync'";
-/// The time that the standby may take to follow the server.
+/// The time limit for the standby to follow the server.
 const FOLLOWING: Duration = Duration::from_secs(60);
 
 /// Starts a copy of the server that follows it. The copy's folder is inside the server's folder, so

@@ -1,5 +1,5 @@
-//! Shows the bottleneck of each row, with the measured figures. It is the processors, the disk,
-//! locks, or the network between client and server.
+//! Shows the bottleneck of each row, with the measured figures. The bottleneck is the processors,
+//! the disk, locks, or the network between client and server.
 
 use std::fmt::Write;
 

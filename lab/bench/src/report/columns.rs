@@ -173,8 +173,8 @@ fn overhead(race: &Race, row: &Row) -> Option<String> {
     Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(lowest)?))
 }
 
-/// Returns the row to which the other rows of its race are compared. It is the library's own
-/// statements, or the functions in SQL if the statements were not measured.
+/// Returns the row to which the other rows of its race are compared. This is the row of the
+/// library's own statements, or of the functions in SQL if the statements were not measured.
 pub fn lowest<'a>(race: &Race<'a>) -> Option<&'a Row> {
     LAYER_ORDER[..2].iter().find_map(|layer| race.measured().find(|row| row.contender == *layer))
 }

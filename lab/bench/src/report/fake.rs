@@ -154,7 +154,7 @@ pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     (1..=60).map(sample).collect()
 }
 
-/// Returns rows of every suite. One peer is missing, one stalled, and one was disturbed.
+/// Returns rows of every suite. One peer is missing, one peer stalled, and one was disturbed.
 pub fn results() -> Results {
     let mut rows = Vec::new();
     for (at, (name, speed)) in CONTENDERS[..13].iter().enumerate() {

@@ -9,7 +9,7 @@ pub struct Class {
     pub has: fn(&Row) -> bool,
 }
 
-/// The classes by the promise to a consumer. Rows that only send form a class of their own.
+/// The classes by the promise to a consumer. Rows that only send have a separate class.
 pub const PROMISES: [Class; 4] = [
     Class { name: "sent", has: is_sent },
     Class { name: "at most once", has: |row| !is_sent(row) && is_at_most_once(row) },
@@ -29,8 +29,7 @@ fn is_sent(row: &Row) -> bool {
 fn is_at_most_once(row: &Row) -> bool {
     let name = row.contender.as_str();
     row.case.starts_with("pop")
-        // The dequeue of this queue is one transaction. The transaction may include the work, or
-        // not.
+        // The dequeue of this queue is one transaction, which may or may not include the work.
         || !is_exactly_once(row) && ["trunkline-at-most-once", "hand-over", "hasql-queue"].contains(&name)
 }
 

@@ -124,8 +124,8 @@ fn has_both(race: &Race) -> bool {
     race.rows.iter().any(|row| is_ours(&row.contender)) && race.measured().any(|row| !is_ours(&row.contender))
 }
 
-/// Compares rows with the same promise, and then rows that are called through SQL. Skips the latter
-/// if our best row is itself called through SQL.
+/// Compares rows with the same promise, and then rows that are called through SQL. Skips the second
+/// comparison if our best row is itself called through SQL.
 fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
     let mut all: Vec<Lost<'a>> = Vec::new();
     for class in PROMISES.iter().chain([&SQL]) {
@@ -183,7 +183,7 @@ impl Lost<'_> {
         let show = self.measure.show;
         let callers = |row: &Row| match self.same_callers() {
             true => String::new(),
-            // With more callers, more messages are sent and each waits longer.
+            // With more callers, more messages are sent, and each message waits longer.
             false => format!(" with {} callers", row.told.producers),
         };
         let told = |(row, value, ratio): &(&Row, f64, f64)| {

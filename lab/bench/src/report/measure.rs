@@ -33,7 +33,7 @@ pub const STATEMENTS: Measure = count(|row| over(row, |round| round.statements))
 pub const ALLOCATIONS: Measure = count(|row| over(row, |round| round.allocations));
 pub const ALLOCATED: Measure = bytes(|row| over(row, |round| round.allocated_bytes));
 /// The bytes of payloads per second. Rows with small payloads do not have this measure, because
-/// there the number of calls matters.
+/// their cost depends on the number of calls.
 pub const PAYLOADS: Measure =
     Measure { of: |row| over(row, |round| round.payloads_per_second(&row.told)), show: number::bytes, more: true };
 pub const SENT: Measure = Measure { of: |row| over(row, Round::sent_per_second), show: number::rate, more: true };

@@ -40,7 +40,7 @@ use crate::{Failure, results::Results};
 pub use self::{csv::csv, json::json, number::date};
 
 /// Reads the results from the file. If it does not exist, reads the compressed file next to it,
-/// which is the one in the source tree. If neither exists, the results are empty.
+/// which is the form in the source tree. If neither exists, the results are empty.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -53,8 +53,8 @@ pub fn read(file: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Writes a compressed file, an eighth as large, because the results become part of the source
-/// tree.
+/// Writes a compressed file, because the results become part of the source tree. The file is an
+/// eighth as large.
 pub fn pack(text: &str, file: &Path) -> Result<(), Failure> {
     let mut packer = GzEncoder::new(fs::File::create(packed(file))?, Compression::best());
     packer.write_all(text.as_bytes())?;

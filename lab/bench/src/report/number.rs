@@ -97,7 +97,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     format!("{}{unit}", three(value / scale))
 }
 
-/// Formats three digits; a value below a ten-thousandth is zero.
+/// Formats three digits. A value below a ten-thousandth is shown as zero.
 fn three(value: f64) -> String {
     let value = rounded(value);
     if value.abs() < 1e-4 {

@@ -1,4 +1,4 @@
-//! Writes sentences that restate figures. Omits a sentence if its rows are missing.
+//! Writes sentences that repeat figures. Omits a sentence if its rows are missing.
 
 use crate::{
     report::{

@@ -1,5 +1,5 @@
-//! Shows the settings of rows and of their servers. A caption states the common settings of all
-//! rows. Each of the other settings has a column.
+//! Shows the settings of rows and of their servers. A caption states the settings that all rows
+//! share. Each other setting has a column.
 
 use crate::{
     report::{markdown::code, number},
@@ -48,7 +48,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "processor", of: |row| row.server.processor.clone() },
 ];
 
-/// The duration, rounds and origin of a row. Each table's caption states them, but no case name
+/// The duration, rounds and origin of a row. Each table's caption states them, but no case's name
 /// does.
 const PROVENANCE: &[Setting] = &[
     Setting {
@@ -66,7 +66,7 @@ fn kept(words: &str) -> String {
     if words.is_empty() { "not kept".into() } else { words.into() }
 }
 
-/// The value that captions omit.
+/// The value of a setting that captions omit.
 const UNSAID: &str = "none";
 
 /// Returns the settings that all rows share, as a sentence. Omits the machine, which has its own

@@ -53,7 +53,7 @@ const SUITES: &[(&str, &str)] = &[
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
 ];
-/// The maximum number of contenders per case with which all cases share one table.
+/// The maximum number of contenders per case up to which all cases share one table.
 const A_FEW: usize = 4;
 
 /// Returns the sections of all suites that have rows. `figures` lists the drawn files, named

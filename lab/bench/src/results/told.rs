@@ -16,13 +16,13 @@ pub struct Told {
     /// The number of messages after which a row ends; 0 if it ends after its seconds.
     #[serde(default)]
     pub messages: usize,
-    /// The way in which consumers find messages: `best`, `poll` or `notify`.
+    /// How consumers find messages: `best`, `poll` or `notify`.
     pub wait: String,
     /// Milliseconds of network delay in each direction.
     pub delay_ms: f64,
     /// Set if another session holds a snapshot during the whole row.
     pub held_snapshot: bool,
-    /// Set if a session listens to the queue as a sleeping consumer does, and does nothing else.
+    /// Set if a session listens to the queue like a sleeping consumer, and does nothing else.
     #[serde(default)]
     pub sleeper: bool,
     /// The setting `fsync` of the row's private server. It is empty for the run's server.
@@ -31,7 +31,7 @@ pub struct Told {
     /// Set if each commit waits for a standby of the server.
     #[serde(default)]
     pub standby: bool,
-    /// The number of rows that were deleted under that snapshot before the clock starts.
+    /// The number of rows that were deleted under that snapshot before the clock started.
     #[serde(default)]
     pub dead: u64,
     /// The number of parts into which the time is divided, each with its own latencies; 0 means
@@ -44,7 +44,7 @@ pub struct Told {
     /// The number of threads of the contender's runtime; 0 means its own choice.
     #[serde(default)]
     pub threads: usize,
-    /// Seconds without work before the clock starts, in which consumers fall asleep.
+    /// Seconds without work before the clock starts, during which consumers fall asleep.
     #[serde(default)]
     pub settle: f64,
     /// The minimum duration of an fsync in milliseconds, on a server whose disk can be slowed down;

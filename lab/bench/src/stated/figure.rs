@@ -55,7 +55,7 @@ const UNITS: [(&str, Unit, f64); 12] = [
     ("%", Unit::Share, 0.01),
 ];
 
-/// A number as a document prints it.
+/// A number as it is printed in a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     pub text: String,

@@ -28,7 +28,7 @@ pub(super) fn read(choice: &Choice) -> Vec<Plan> {
         plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
     }
     for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
-        // The layer `statements` has no wait of its own, and `sql` has no call that waits.
+        // The layer `statements` itself does not wait, and `sql` has no call that waits.
         let case = format!("read-with-poll-{patience}-{n}");
         plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
     }

@@ -7,8 +7,8 @@ const SERVERS: [usize; 4] = [1, 2, 3, 4];
 /// The minimum duration of an fsync in milliseconds. It makes the disk the bottleneck, rather than
 /// the processors, which all servers share here.
 const FSYNC: f64 = 5.0;
-/// The number of callers that fills all commits of a server. Each row is one job, and eight rows
-/// are in flight.
+/// The number of callers that keeps the commits of one server full. Each row contains one job, and
+/// eight rows are in flight at a time.
 const MANY: usize = 1024;
 /// The number of callers per server.
 const EACH: usize = 64;

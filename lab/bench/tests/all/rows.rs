@@ -139,8 +139,8 @@ fn check_round(row: &Value, round: &Value) {
         }
         assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
-    // Steps that need other steps before them have no cost per message. Nor do rows whose consumers
-    // lag. Consumers may lag in such a short time.
+    // Steps that need other steps before them have no cost per message. The same applies to rows
+    // whose consumers lag, which may happen in such a short time.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
     assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
     if !silent && !prepared && case != "cycle" {

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settings, Tally, Wait};
 
 const QUEUE: &str = "bench";
-/// The number of jobs per fetch, and the concurrency of each worker. The number is high, because
+/// The number of jobs per fetch, and the concurrency of each worker. The number is high because
 /// apalis' own benchmark sets no limit.
 const BATCH: usize = 1000;
 /// The number of workers. A worker fetches, runs and acknowledges in sequence, so several workers
@@ -125,10 +125,10 @@ impl Peer {
         if self.notify {
             strategy = strategy.stream(Pubsub::new(self.source.pool().clone(), QUEUE.into()));
         }
-        // The worker polls in addition to notifications, because with notifications alone it stays
-        // asleep (README.md).
+        // The worker polls in addition to listening, because with notifications alone it does not
+        // wake up (README.md).
         strategy = strategy.interval(POLL);
-        // A handler's error is only an event, after which the worker would continue with the next
+        // An error of a handler is only an event. After it, the worker would continue with the next
         // job.
         let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
         let (events, context) = (failed.clone(), WorkerContext::new(&name));

@@ -108,8 +108,8 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // The crate also analyzes the table after a call of 10,000 jobs. Without statistics, a new
-        // backlog drains several times more slowly.
+        // The crate also analyzes the table after a call with 10,000 jobs. Without statistics, a
+        // new backlog drains several times more slowly.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE graphile_worker._private_jobs").execute(&self.pool).await?;
         }

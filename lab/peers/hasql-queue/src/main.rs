@@ -101,7 +101,7 @@ impl Contender for HasqlQueue {
         Ok(())
     }
 
-    /// Moves elements from the queue to a final table in one transaction, which is the purpose of
+    /// Moves elements from the queue to a final table in one transaction. This is the purpose of
     /// hasql-queue.
     async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut recording = JoinSet::new();

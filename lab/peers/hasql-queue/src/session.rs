@@ -111,7 +111,7 @@ impl Session {
         })
     }
 
-    /// Listens once. The library starts and stops listening around each dequeue. This peer saves
+    /// Listens once. The library starts and stops listening around each dequeue. This peer omits
     /// these two statements, in hasql-queue's favour.
     pub async fn listen(&self) -> Result<(), Failure> {
         if self.mode == Mode::Low {

@@ -64,8 +64,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// measure sends until the time is over. Returns the number of messages, and how many calls took
-// how many microseconds.
+// measure sends until the time is over. It returns the number of messages, and how many calls took
+// each number of microseconds.
 func measure(plan plan, send func(time.Time) error) (int, map[int64]int, error) {
 	start := time.Now()
 	end := start.Add(plan.time)

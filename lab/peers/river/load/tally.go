@@ -16,7 +16,7 @@ var saying sync.Mutex
 func say(l line) {
 	saying.Lock()
 	defer saying.Unlock()
-	_ = json.NewEncoder(os.Stdout).Encode(l) // a runner that has gone away has also ended the input
+	_ = json.NewEncoder(os.Stdout).Encode(l) // if the runner is gone, the input has also ended
 }
 
 type clock struct{ start, end time.Time }

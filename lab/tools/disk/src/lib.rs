@@ -43,7 +43,7 @@ use std::{
 };
 
 /// The disk of the servers that were started with its [`environment`](Disk::environment). A new
-/// disk is as fast and as large as the real disk beneath it, and so is a dropped one.
+/// disk is as fast and as large as the real disk beneath it. The same is true for a dropped disk.
 ///
 /// A setting affects all processes of these servers, from their next call on.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Disk {
     /// takes a few seconds.
     ///
     /// Fails on systems other than 64-bit Linux ([`Unsupported`](io::ErrorKind::Unsupported)),
-    /// without cargo, when the build fails, and when the folder cannot be written.
+    /// without cargo, if the build fails, and if the folder cannot be written.
     pub fn new(target: &Path) -> io::Result<Self> {
         let library = build::library(target)?;
         let folder = make_folder()?;
@@ -84,7 +84,7 @@ impl Disk {
 
     /// Returns true if a process uses this disk. The process must have written something, as the
     /// first process of a server has. A process that may not read the library and its file, or that
-    /// is linked statically, starts without them and without a warning.
+    /// is linked statically, starts without the disk and without a warning.
     ///
     /// Fails if there is no such process, or if it belongs to another user.
     pub fn is_under(&self, pid: u32) -> io::Result<bool> {
@@ -98,8 +98,8 @@ impl Disk {
     }
 
     /// Sets the minimum duration of each `fsync` and `fdatasync`, and of each write to a file that
-    /// is opened with `O_DSYNC` or `O_SYNC`. It is exact to the microsecond, apart from what the
-    /// kernel's timers add (50 µs). Zero leaves the disk as it is.
+    /// is opened with `O_DSYNC` or `O_SYNC`. The duration is exact to the microsecond, apart from
+    /// what the kernel's timers add (50 µs). Zero leaves the disk as it is.
     pub fn fsync_takes(&self, least: Duration) -> io::Result<()> {
         let microseconds = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
         self.write(&[(page::FSYNC, &microseconds.to_ne_bytes())])

@@ -14,8 +14,8 @@ use std::{
 
 pub use self::named::named_by_environment;
 
-/// Prints a line. Ignores errors: the results of a run are in files, so the run must not end when
-/// its reader goes away, as `head` does.
+/// Prints a line. Ignores errors, because the results of a run are in files. So the run does not
+/// end when the reader of its output goes away, as `head` does.
 pub fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }

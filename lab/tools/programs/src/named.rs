@@ -28,7 +28,7 @@ const REFUSED: [&str; 18] = [
 ];
 
 /// Returns the connection string of the server that libpq's variables name, or `None` if they name
-/// none.
+/// no server.
 ///
 /// # Errors
 /// If a variable cannot be obeyed. The message names it and suggests what to do.

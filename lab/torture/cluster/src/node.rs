@@ -78,7 +78,8 @@ impl Node {
                 "connect_address": format!("127.0.0.1:{}", self.rest),
                 "authentication": {"username": "operator", "password": plan.password},
             },
-            // Without `use_proxies`, Patroni would ask etcd for its address and bypass our proxy.
+            // Without `use_proxies`, Patroni would get etcd's own address from etcd and bypass this
+            // proxy.
             "etcd3": {"hosts": [format!("127.0.0.1:{}", self.to_etcd.port)], "use_proxies": true},
             "bootstrap": {
                 // This is the shortest `ttl` that Patroni accepts. Patroni does not wait for a

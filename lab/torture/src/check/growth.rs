@@ -56,8 +56,8 @@ fn check_returns(index: &Index, hung: &mut Rule) {
     }
 }
 
-/// Checks the connections and locks of all processes. The median counts, because faults end some of
-/// them.
+/// Checks the connections and locks of all processes. Compares medians, because faults end some of
+/// the processes.
 fn check_sessions(index: &Index, held: &mut Rule) {
     /// A count may grow to one and a half times its early value, plus this number.
     const ROOM: u64 = 30;

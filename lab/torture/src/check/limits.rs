@@ -11,8 +11,8 @@ use crate::{
     plan::{self, BURST, MAX_LEASED, PER_SECOND},
 };
 
-/// The maximum duration over which messages are counted. An excess over a longer time also shows
-/// within some shorter part.
+/// The maximum duration over which messages are counted. An excess in a longer period also shows in
+/// a shorter part of it.
 const WINDOW: Micros = 5_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {

@@ -57,7 +57,6 @@ impl Rule {
     }
 }
 
-/// Checks all rules.
 pub fn check(evidence: &Evidence) -> Vec<Finding> {
     let index = Index::of(evidence);
     let mut rules = Vec::new();

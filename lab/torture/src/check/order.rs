@@ -13,8 +13,8 @@ use crate::{
     tag::priority,
 };
 
-/// The maximum time for which a message may be hidden. The floor hides no message; the second is
-/// for the session of a lost connection.
+/// The maximum time for which a message may be hidden. The floor hides no message; this second
+/// allows for the session of a lost connection.
 const HIDDEN: Micros = 1_000_000;
 /// The maximum time until a listener receives a message. A notification arrives immediately, while
 /// the next poll is up to half a minute away.
@@ -46,7 +46,7 @@ struct Due {
 }
 
 /// Returns the time by which aging moves a message back in the order, and the possible error of
-/// that time. There is an error because rows of two priorities are not fetched one by one.
+/// that time. The error arises because rows of two priorities are not fetched one by one.
 fn head_start(queue: &str, tag: u64) -> (Micros, Micros) {
     let head_start = plan::AGING.as_micros() as Micros;
     let steps = plan::PRIORITIES - 1 - u32::from(priority(tag));

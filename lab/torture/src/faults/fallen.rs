@@ -13,8 +13,8 @@ pub struct Fallen {
 }
 
 impl Fallen {
-    /// Returns the processes that ended since the last call. Starts at the beginning if the log was
-    /// truncated, which the server does with a long log.
+    /// Returns the processes that ended since the last call. If the log was truncated, starts at
+    /// its beginning; the server truncates a long log.
     pub fn since(&mut self, log: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(log) else { return Vec::new() };
         let length = file.metadata().map_or(0, |log| log.len());

@@ -6,8 +6,8 @@ use crate::faults::Fault;
 pub enum Defect {
     /// A defect in a queue's function: the name of the template, and the texts to replace in it.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
-    /// The same defect in several of a queue's functions. In only one function, the others would
-    /// hide the defect.
+    /// The same defect in several of a queue's functions. If only one function had the defect, the
+    /// others would hide it.
     Several(&'static [(&'static str, &'static [(&'static str, &'static str)])]),
     /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),

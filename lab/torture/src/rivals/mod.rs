@@ -1,5 +1,5 @@
-//! Applies the same checker to other queues in PostgreSQL, as far as these have the verbs. The
-//! result is a table of promises that were kept, broken, or not made.
+//! Applies the same checker to other queues in PostgreSQL, as far as they have the necessary verbs.
+//! The result is a table of promises that were kept, broken, or not made.
 
 mod payload;
 mod rules;

@@ -79,8 +79,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     let client = ground::client(&scene.ground.direct()).await?;
     let (mut tables, done) = left(rival, &client).await?;
     if drained {
-        // After the drain, a message that still waited was in a pause between two attempts. So it
-        // was kept, and its pause has ended in the meantime.
+        // A message that still waits after the drain was in a pause between two attempts. So it was
+        // not lost, even if the pause has ended in the meantime.
         tables.dead.extend(tables.waiting.drain(..).map(kept));
     }
     ticking.abort();

@@ -1,4 +1,4 @@
-//! Makes the draft of a tag's message, with the options that its queue needs.
+//! Makes the draft of the message with a given tag, with the options that its queue needs.
 
 use std::time::Duration;
 

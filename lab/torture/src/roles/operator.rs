@@ -90,8 +90,8 @@ async fn find(user: &User, queue: &Queue<String>, name: &str) {
     }
 }
 
-/// Cancels or reschedules messages in a transaction, which is sometimes rolled back. Or reschedules
-/// them to a given time, without a transaction.
+/// Cancels or reschedules messages in a transaction, which is sometimes rolled back. Sometimes
+/// reschedules them to a given time without a transaction instead.
 async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, random: &mut Random) {
     let peeked = read(user, name, queue.peek(8)).await.unwrap_or_default();
     let ids: Vec<i64> = peeked.iter().map(|message| message.id).collect();

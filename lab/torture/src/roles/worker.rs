@@ -1,4 +1,4 @@
-//! Runs workers whose handlers end messages in every way that handlers have.
+//! Runs workers whose handlers end messages in every way that a handler can.
 
 use std::time::Duration;
 

@@ -46,7 +46,6 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Enqueues messages, and awaits each before the next.
 async fn caller(queue: Queue<Json<Value>>, end: Instant) -> trunkline::Result<Vec<Duration>> {
     let mut latencies = Vec::new();
     let mut now = Instant::now();
@@ -58,7 +57,6 @@ async fn caller(queue: Queue<Json<Value>>, end: Instant) -> trunkline::Result<Ve
     Ok(latencies)
 }
 
-/// Returns 100 bytes of JSON.
 fn message(n: usize) -> Value {
     let length = BYTES - r#"{"n":,"text":""}"#.len() - n.to_string().len();
     json!({ "n": n, "text": "x".repeat(length) })

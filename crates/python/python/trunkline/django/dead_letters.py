@@ -12,7 +12,8 @@ from trunkline.django.place import application
 from trunkline.transaction.calls import identifier
 
 PAGE = 50
-#: Dead letters are counted up to this number, so that the page costs little however many there are.
+#: The maximum number up to which dead letters are counted, so that the page costs little however
+#: many there are.
 MOST = 1000
 
 

@@ -11,8 +11,8 @@ from trunkline.worker import App
 #: Django.
 _NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
 #: The OPTIONS that are ignored. Some belong to Django or to the Python driver, and do not apply to
-#: the library's own connections. The others are libpq keywords for features that these
-#: connections lack: other encodings, Kerberos, compression.
+#: the library's own connections. The others are keywords of libpq for features that these
+#: connections do not have: other encodings, Kerberos, compression.
 _OF_OTHERS = {
     "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
     "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",

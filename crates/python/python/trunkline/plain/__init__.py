@@ -2,9 +2,9 @@
 them in both directions.
 
 Supports dataclasses, typed dictionaries, enumerations, unions, and lists, tuples, sets and
-dictionaries of these. A type whose values would not come back unchanged is refused at its
-declaration, such a value before it is enqueued. Pydantic models and msgspec structs are read by
-their own libraries.
+dictionaries of these. If values of a type would not come back unchanged, the type is refused when
+it is declared. A single such value is refused before it is enqueued. Pydantic models and msgspec
+structs are read by their own libraries.
 """
 
 from .form import Form, form

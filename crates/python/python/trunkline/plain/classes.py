@@ -58,8 +58,8 @@ def _qualified(hint: Any) -> tuple[bool | None, Any]:
 
 
 def _required(of: type[Any]) -> frozenset[str]:
-    """Returns the required keys of a typed dictionary. ``__required_keys__`` does not regard
-    ``Required`` and ``NotRequired`` in annotations that are strings."""
+    """Returns the required keys of a typed dictionary. ``__required_keys__`` ignores ``Required``
+    and ``NotRequired`` in annotations that are strings."""
     required: set[str] = set(getattr(of, "__required_keys__"))
     for name, hint in _hints(of).items():
         said = _qualified(hint)[0]

@@ -14,7 +14,7 @@ from .write import write
 
 
 def in_json(value: Any, of: object) -> Any:
-    """Returns a value after it was written as JSON and read back."""
+    """Returns the result of writing a value as JSON and reading it back."""
     try:
         return json.loads(write(value))
     except (TypeError, ValueError) as error:

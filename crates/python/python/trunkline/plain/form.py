@@ -94,8 +94,8 @@ class _Maker:
         )
 
     def _once(self, of: Any, shapes: tuple[Shape, ...], make: Callable[[], Form]) -> Form:
-        """Makes the form of a type that may contain itself. Within itself, a placeholder represents
-        the form until it is complete."""
+        """Makes the form of a type that may contain itself. Inside the type, a placeholder
+        represents the form until the form is complete."""
         begun = self._begun.get(of)
         if begun is not None:
             known = begun
@@ -185,8 +185,8 @@ class _Maker:
         if len(forms) == 2 and type(None) in arguments:
             (inner,) = [one for one, argument in zip(forms, arguments) if argument is not type(None)]
             return Form(_optional(inner.read), _optional(inner.check), sum((one.shapes for one in forms), ()))
-        # Types that write this kind of JSON are tried first. Other types may read it, too: for
-        # example, a Decimal reads a number that an SQL statement wrote.
+        # Types that write this kind of JSON are tried first. Other types may also be able to read
+        # it: for example, a Decimal reads a number that an SQL statement wrote.
         by_kind = {
             kind: [one.read for one in sorted(forms, key=lambda one: all(shape.kind not in (kind, "any") for shape in one.shapes))]
             for kind in KINDS.values()

@@ -18,7 +18,7 @@ _BOOLS = {"true": True, "false": False}
 
 def key_form(of: Any) -> tuple[Read, Check, Shape]:
     """Returns the reader, the check and the shape of a key. Supports the types that Python writes
-    as strings from which the key can be read back."""
+    as strings from which it can read the key back."""
     if of is str or of is Any or of is object:
         return as_is, SCALARS[str][1] if of is str else as_is, Shape("text")
     if isinstance(of, typing.NewType):

@@ -11,7 +11,8 @@ from uuid import UUID
 from .mismatch import Mismatch, wrong
 from .shape import PLAIN, Shape
 
-#: Reads a value from JSON; checks before the write that a value can be read back.
+#: A function that reads a value from JSON, and one that checks, before a value is written, that it
+#: can be read back.
 Read = Callable[[Any], Any]
 Check = Callable[[Any], object]
 

@@ -17,7 +17,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def writable(value: Any) -> object:
-    """Returns the JSON form of a value for which JSON has no form of its own."""
+    """Returns the JSON form of a value of a type that JSON does not have."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, (datetime, date, time)):
@@ -34,8 +34,9 @@ def writable(value: Any) -> object:
 
 
 def _seconds(value: timedelta) -> float | str:
-    """Returns a duration as a number, or as a string if a number is not exact. A number is not
-    exact from some thousand years on, or from some hundred years with microseconds."""
+    """Returns a duration as a number, or as a string if a number would not be exact. A number is
+    not exact for durations over some thousand years, or over some hundred years with
+    microseconds."""
     seconds = value.total_seconds()
     with suppress(OverflowError):  # the longest duration, rounded up, overflows
         if timedelta(seconds=seconds) == value:
@@ -46,8 +47,8 @@ def _seconds(value: timedelta) -> float | str:
 
 
 def _writer() -> Callable[[Any], str]:
-    """Returns a function that writes JSON. ``json.JSONEncoder`` spends half of its time on a new
-    encoder for each value; this encoder is made once."""
+    """Returns a function that writes JSON. ``json.JSONEncoder`` spends half of its time on creating
+    an encoder for each value; this encoder is created once."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=writable).encode

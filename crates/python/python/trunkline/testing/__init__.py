@@ -2,7 +2,7 @@
 
 If the package is installed, pytest has two fixtures: ``trunkline_url`` is the address of a new,
 empty database, and ``trunkline_db`` is a migrated :class:`trunkline.sync.Db` on such a database.
-The PostgreSQL is one of the machine, or is downloaded into the user's cache. The server starts with
+The PostgreSQL is an installed one, or is downloaded into the user's cache. The server starts with
 the first test that uses it and stops with the process.
 """
 

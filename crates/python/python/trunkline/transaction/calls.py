@@ -130,8 +130,8 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
 
 
 def refuse_beside_unique(options: Options) -> None:
-    """Raises `ValueError` if a message has values of columns, or a key, in a call with unique keys,
-    whose queue has no keys."""
+    """Raises `ValueError` if a message in a call with unique keys has a key or values of columns. A
+    queue with unique keys has no keys."""
     if options.columns:
         raise ValueError("a message with a unique key cannot have values of columns")
     if options.key is not None:
@@ -139,8 +139,8 @@ def refuse_beside_unique(options: Options) -> None:
 
 
 def _delivered(payload: str) -> str:
-    """Returns the columns of a delivery, with the time in seconds since 1970, and the payload as
-    the expression `payload`."""
+    """Returns the columns of a delivery. The time is in seconds since 1970, and the payload is the
+    expression `payload`."""
     columns = ["id", "attempt", "extract(epoch from enqueued_at)", payload, "metadata"]
     return ", ".join(f"cast({column} as pg_catalog.varchar)" for column in columns)
 

@@ -26,7 +26,7 @@ def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
 
 
 def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloads: PayloadText[T]) -> list[tuple[list[int], Call]]:
-    """Returns one call for each kind of options, with the positions of its messages."""
+    """Returns one call for each combination of options, with the positions of its messages."""
     groups: dict[object, tuple[list[int], list[Written]]] = {}
     for place, message in enumerate(messages):
         one = written(message, payloads)

@@ -25,6 +25,6 @@ class Message(Generic[T]):
 
     @property
     def lease(self) -> Lease:
-        """The name of this delivery, without the payload. The verbs of `trunkline.Queue` take it,
-        too."""
+        """The name of this delivery, without the payload. The verbs of `trunkline.Queue` also
+        accept it."""
         return Lease(self.id, self.attempt)

@@ -1,4 +1,4 @@
-"""Connections of asyncpg, also from a pool."""
+"""Connections of asyncpg, including those from a pool."""
 
 from __future__ import annotations
 

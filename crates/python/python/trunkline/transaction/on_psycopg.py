@@ -40,8 +40,8 @@ async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 
 
 def _is_behind(psycopg: Any, connection: Any) -> bool:
-    """Returns true if commands of a pipeline are under way, so that it is not known whether the
-    connection has a transaction. The end of an inner pipeline waits for them."""
+    """Returns true if commands of a pipeline have no answer yet, so that it is unknown whether the
+    connection has a transaction. The end of an inner pipeline waits for the answers."""
     return bool(connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE)
 
 

@@ -1,5 +1,5 @@
-"""Converts the error for a lost lease to the package's own error; all other errors stay the
-driver's. Refuses calls that need a transaction."""
+"""Converts the error for a lost lease to the package's own error; all other errors remain those of
+the driver. Refuses calls that need a transaction."""
 
 from __future__ import annotations
 

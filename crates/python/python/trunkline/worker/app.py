@@ -191,8 +191,8 @@ class App:
         return self._db_of(self.url)
 
     async def queue(self, task: Task[T]) -> Queue[T]:
-        """Returns the queue of a task. Each process opens it once, even if several callers ask at
-        the same time; a failure is not kept."""
+        """Returns the queue of a task. Each process opens it once, even if several callers need it
+        at the same time. A failure is not remembered."""
         known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
         return (known or await self._opening_of(task).arrival())[0]
 
@@ -233,7 +233,7 @@ class App:
         return known[0].schema if known else schema_of(self.url)
 
     def close(self) -> None:
-        """Releases the connections: connections that nothing else uses are closed. The next use
+        """Releases the connections. Connections that nothing else uses are closed. The next use
         connects again."""
         self._opened.forget()
 
@@ -242,8 +242,8 @@ class App:
         schedules. Does nothing if everything exists.
 
         It needs the role that owns the schema. With ``as_permitted``, steps that the role may not
-        do are logged and skipped; ``trunkline-worker`` uses this, because its role may be that of a
-        consumer. Schedules of these queues that no task declares are also logged;
+        do are logged and skipped. ``trunkline-worker`` uses this, because its role may have only a
+        consumer's rights. Schedules of these queues that no task declares are also logged;
         ``drop_schedules`` drops them."""
         tasks = [self.tasks[name] for name in self._named(queues)]
         await Setup(await self.db(), tasks, set(self._schedules), as_permitted).done(drop_schedules)
@@ -261,8 +261,8 @@ class App:
         """Runs a worker until the call is cancelled, or until :meth:`stop`. Then it shuts down
         gracefully: running handlers may finish within ``shutdown_after``; after that their messages
         are released, without counting an attempt. Returns the counts of outcomes. ``processes`` is
-        the maximum number of running handlers of tasks with ``place="process"``, each in a process
-        of its own; the default is one per processor.
+        the maximum number of running handlers of tasks with ``place="process"``, each in its own
+        process; the default is one per processor.
 
         With ``reports``, the worker writes a row into the table ``trunkline.worker`` for each queue
         every ten seconds. The row contains the number of messages handled and failed, the handlers'
@@ -309,8 +309,8 @@ class App:
     ) -> Coroutine[Any, Any, Summary]:
         """Works until nothing is due and no handler runs, or until :meth:`stop`. Waits for due
         messages that a pause or a limit holds back. Use it in tests, and in programs that are
-        started from time to time. The options are those of :meth:`run`, but each queue has
-        ``concurrency`` handlers of its own, and ``weight`` has no effect."""
+        started from time to time. The options are those of :meth:`run`, but each queue has its own
+        ``concurrency`` handlers, and ``weight`` has no effect."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
@@ -355,7 +355,7 @@ class App:
 
 
 def _checked(concurrency: int, processes: int | None, shutdown_after: Duration) -> None:
-    """Refuses options that no worker supports, where they are set."""
+    """Refuses options that no worker supports, before a worker starts."""
     checked_count("concurrency", concurrency)
     if processes is not None:
         checked_count("processes", processes)

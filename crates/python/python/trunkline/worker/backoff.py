@@ -62,8 +62,8 @@ class Bury(Exception):
 
 
 def _restored(error: Exception) -> tuple[Any, ...]:
-    """Returns how `pickle` restores an error: without its class's own `__init__`, which may take
-    other arguments."""
+    """Returns what `pickle` needs to restore an error without the `__init__` of its class, which
+    may take other arguments."""
     return copyreg.__newobj__, (type(error), *error.args), error.__dict__  # type: ignore[attr-defined]
 
 
@@ -80,8 +80,8 @@ def delay_of(value: object) -> float:
 
 
 def as_native(retry: Retry) -> tuple[bool, float, float, int | None]:
-    """Returns a policy as the native module takes it. A user's own policy is called before the
-    native module. Raises if ``retry`` is not a policy."""
+    """Returns a policy in the form that the native module takes. A user's own policy is called
+    before the native module. Raises if ``retry`` is not a policy."""
     if isinstance(retry, (Fixed, Backoff)) and retry.max_attempts is not None:
         checked_count("max_attempts", retry.max_attempts)
     if isinstance(retry, Fixed):

@@ -24,9 +24,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(pipe: Connection, modules: list[str]) -> None:
-    """Runs the process."""
+    """Runs the calls of the worker."""
     # The worker ends this process, and responds to signals to the whole group. Signals are not
-    # ignored, because the user's commands would inherit that.
+    # ignored, because the user's commands would inherit that setting.
     for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
@@ -52,7 +52,7 @@ def _leave_to_the_worker(number: int, frame: FrameType | None) -> None:
 
 
 def _until_orphaned() -> None:
-    """Exits when the worker is gone, because no answer could reach it."""
+    """Exits when the worker is gone, because nothing could receive an answer."""
     worker = multiprocessing.parent_process()
     if worker is not None:
         worker.join()
@@ -60,8 +60,8 @@ def _until_orphaned() -> None:
 
 
 def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> tuple[str, Any]:
-    """Runs a call and returns its outcome. A child that the call forked returns nothing, because
-    the pipe belongs to this process."""
+    """Runs a call and returns its outcome. If the call forked a child, the child returns nothing,
+    because the pipe belongs to this process."""
     try:
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
@@ -76,7 +76,7 @@ def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> t
 
 
 def _function(module: str, name: str) -> Any:
-    """Returns the function, which its module contains under the task's name."""
+    """Returns the function that its module contains under the task's name."""
     found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -117,8 +117,8 @@ def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
 
 
 def _written(error: BaseException) -> tuple[str, bytes | None]:
-    """Returns the error's reason, and the pickled error if it survives pickling. A `Bury` or
-    `RetryAfter` that does not survive keeps its meaning."""
+    """Returns the error's reason, and the pickled error if pickling preserves it. A `Bury` or
+    `RetryAfter` that pickling does not preserve keeps its meaning."""
     pickled = _pickled(error)
     if pickled is None:
         try:

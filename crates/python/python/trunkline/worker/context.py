@@ -102,13 +102,13 @@ class Context:
     @property
     def is_cancelled(self) -> bool:
         """True if the message was cancelled, its lease is lost, or the worker is ending and has
-        given up on the handler. The handler's result will then be discarded. It is set within a
-        second; a handler in a thread should check it from time to time."""
+        given up on the handler. The handler's result will then be discarded. The value changes
+        within a second; a handler in a thread should check it from time to time."""
         return self._is_cancelled
 
     def wait_cancelled(self, longest: Duration) -> bool:
         """Sleeps until the handler is cancelled, or until ``longest`` has passed. Returns true if
-        it is cancelled. For handlers in threads."""
+        the handler is cancelled. For handlers in threads."""
         if self._waiter is None:
             self._waiter = threading.Event()
         return self._is_cancelled or self._waiter.wait(seconds(longest))
@@ -131,10 +131,10 @@ class Context:
 
     async def ends_elsewhere(self) -> None:
         """Declares that the handler acknowledges the message itself, in a transaction on its own
-        connection, with the SQL function ``ack``. Call this method before that transaction. The
-        worker then leaves the message alone if the handler returns without an error. If the
+        connection, with the SQL function ``ack``. Call this method before that transaction. If the
+        handler then returns without an error, the worker does not acknowledge the message. If the
         transaction is not committed, the message returns when its lease ends. From this call on,
-        the worker neither renews the lease nor reports its loss, so call it after the slow part of
+        the worker neither renews the lease nor reports its loss. So call it after the slow part of
         the work, or :meth:`extend` the lease first."""
         await self._delivery.ends_elsewhere(bridge())
 

@@ -1,4 +1,4 @@
-"""Decides how the lease of a message ends, unless the message is done. Nothing here raises,
+"""Decides how the lease of a message ends, unless the message is done. The functions do not raise,
 although an error's text, a retry policy and the handlers of ``logging`` are the user's code and may
 fail."""
 
@@ -16,8 +16,8 @@ from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
 
 _logger = logging.getLogger("trunkline.worker")
 
-#: The way in which a message ended: ``None`` if it is done; otherwise the kind ("retry", "after",
-#: "dead", "release", "cancelled"), the seconds, and the reason.
+#: How a message ended: ``None`` if it is done; otherwise the kind ("retry", "after", "dead",
+#: "release", "cancelled"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
 #: The ending of a message whose handler has not ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
@@ -62,8 +62,8 @@ def text_of(error: BaseException, most: int = _TEXT) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Returns a text that can be stored. A longer text is reduced to its head, its tail, and the
-    number of characters left out."""
+    """Returns a text that can be stored. Shortens a long text to its head, its tail, and the number
+    of characters left out."""
     if len(text) > most:
         tail = most // 4
         head = most - tail

@@ -14,8 +14,8 @@ class NoApp(Exception):
 
 
 def app_of(target: str) -> App:
-    """Returns the application that ``module:name`` names; the default name is ``app``. The working
-    directory is searched first."""
+    """Returns the application that ``module:name`` names; the default name is ``app``. Searches the
+    working directory first."""
     module, _, name = target.partition(":")
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")

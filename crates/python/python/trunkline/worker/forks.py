@@ -1,7 +1,7 @@
 """Ends a child that a handler forked, when it returns from the handler.
 
-Nothing of the worker belongs to the child: the event loop, the pipes and the connections belong to
-the parent, which keeps using them. So the child exits at that point, as at the end of a program.
+The event loop, the pipes and the connections of the worker belong to the parent, which continues to
+use them. So the child exits at that point, as at the end of a program.
 """
 
 from __future__ import annotations

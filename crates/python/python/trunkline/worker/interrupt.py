@@ -35,7 +35,7 @@ def may_be_of_user(error: BaseException) -> bool:
 
 def cancellations(task: asyncio.Task[Any] | None) -> int:
     """Returns how often a task has been cancelled, including cancellations that have not reached it
-    yet. Before Python 3.11 the number is unknown, and 0."""
+    yet. Before Python 3.11 this number is unknown, and the function returns 0."""
     count: int = getattr(task, "cancelling", int)()
     return count
 

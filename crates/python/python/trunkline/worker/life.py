@@ -1,5 +1,5 @@
-"""Runs a worker in one event loop: receives calls, runs handlers, and returns answers many at a
-time."""
+"""Runs a worker in one event loop: receives calls, runs handlers, and returns answers in
+batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .task import Task
 from .threads import Threads
 
 _logger = logging.getLogger("trunkline.worker")
-#: The number of seconds for which a second cancellation waits until messages are released.
+#: The number of seconds to wait for the release of messages after a second cancellation.
 _LAST = 1.0
 
 
@@ -59,7 +59,8 @@ class Life:
                 "queue": queue.native,
                 "weight": task.weight,
                 "batch": task.batch,
-                # A process may have to be started first, and the handler's time starts after that.
+                # The process may have to be started first, and the time limit of the handler begins
+                # after that.
                 "timeout": None if task.place == "process" else task.timeout,
                 "lease": task.lease,
                 "shutdown_after": shutdown_after,
@@ -126,8 +127,9 @@ class Life:
             self.stop()
 
     async def _wait_for(self, run: asyncio.Future[Summary], counts: asyncio.Future[dict[str, int]]) -> None:
-        """Waits until the run has ended. A second cancellation, or the end of the event loop, which
-        cancels the run, limits the wait: a process that exits has to release its messages first."""
+        """Waits until the run has ended. The wait is limited after a second cancellation, or at the
+        end of the event loop, which cancels the run: a process that exits has to release its
+        messages first."""
         try:
             await asyncio.wait([run])
         except asyncio.CancelledError:
@@ -219,8 +221,8 @@ class Life:
         return handle
 
     def _batches(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
-        """Returns a coroutine function that handles one batch. Each message ends as its own outcome
-        says. If the handler returns no outcomes, all messages end as the call did."""
+        """Returns a coroutine function that handles one batch. Each message ends with its own
+        outcome. If the handler returns no outcomes, all messages end as the call did."""
         decode, call, takes_messages = task.codec.decode, self._call(task), task.takes_messages
 
         async def handle(delivery: Delivery, _: object) -> None:
@@ -277,7 +279,7 @@ class Life:
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
             # Either the event loop is ending, or the handler cancelled itself. In the first case
-            # the worker itself is cancelled, too.
+            # the worker itself is also cancelled.
             return CANCELLED
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read) and may_be_of_user(error):
             if self._is_second(error):

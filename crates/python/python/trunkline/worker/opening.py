@@ -1,4 +1,5 @@
-"""Handles that an application opens once in each process, for all event loops and threads."""
+"""Handles that an application opens once in each process. All event loops and threads share
+them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class Opening(Generic[T]):
 
     def __init__(self) -> None:
         self._future: Future[T] = Future()
-        # One event per event loop, so that many callers cost one wake-up.
+        # One event per event loop, so that many callers need only one wake-up.
         self._events: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
 
     def begin(self, open: Callable[[], T], failed: Callable[[], object]) -> None:
@@ -70,8 +71,8 @@ def _waker(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[o
 
 
 class Opened:
-    """The opened handles by key, for each process and each address. There is no lock that a fork
-    could leave locked."""
+    """The opened handles by key, for each process and each address. It has no lock, because a fork
+    could leave a lock locked."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str], dict[str, Any]] = {}

@@ -99,7 +99,7 @@ class _Process:
 
 class Processes:
     """The processes, one for each handler that may run at the same time. A process that dies is
-    replaced, and fails only its own message."""
+    replaced, and only its own message fails."""
 
     def __init__(self, count: int, tasks: list[Task[Any]], threads: Threads) -> None:
         self._count, self._threads = count, threads
@@ -113,9 +113,9 @@ class Processes:
         self._is_closed = False
 
     async def start(self) -> ProcessFailed | None:
-        """Starts all processes, and waits until each is ready, so that a failure at the start costs
-        no message an attempt. Returns that failure."""
-        # At its end, the interpreter waits for processes that no one has closed.
+        """Starts all processes, and waits until each is ready. So if a process cannot start, no
+        attempt of a message is counted. Returns that failure."""
+        # At its end, the interpreter waits for processes that were not closed.
         atexit.register(self._kill)
         await asyncio.gather(*(self._start() for _ in range(self._count)))
         return self._failure
@@ -175,7 +175,7 @@ class Processes:
             process = await self._take_idle()
             if process.is_alive():
                 return process
-            self._replace(process)  # no message is responsible for its end
+            self._replace(process)  # no message caused its end
 
     async def _take_idle(self) -> _Process:
         while not self._idle:
@@ -258,7 +258,8 @@ def _result_of(said: Any) -> Any:
 
 
 def _error_of(written: tuple[str, bytes | None]) -> BaseException:
-    """Returns the error itself if it can be unpickled, with the reason that its process wrote."""
+    """Returns the error itself if it can be unpickled. It carries the reason that its process
+    wrote."""
     reason, pickled = written
     error: BaseException = HandlerError(reason.partition("\n")[0])
     if pickled is not None:

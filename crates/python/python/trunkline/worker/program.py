@@ -73,10 +73,10 @@ def _seconds(said: str) -> float:
         raise argparse.ArgumentTypeError(f"{said!r} is not a number of seconds, which must be at least zero") from None
 
 
-#: Signals within this number of seconds count as one. A terminal, a service manager or a supervisor
-#: may send the same signal to a process twice.
+#: Signals within this number of seconds count as one signal. A terminal, a service manager or a
+#: supervisor may send the same signal to a process twice.
 _ONE = 1.0
-#: The number of seconds for which the program's end waits for threads and tasks that a handler
+#: The number of seconds that the program waits at its end for threads and tasks that a handler
 #: started.
 _LAST = 5.0
 
@@ -141,9 +141,9 @@ class _Ending:
         self._since: float | None = None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            # `add_signal_handler` wakes the event loop and sets `begun`. The work is done by
-            # `_came`, a plain Python signal handler, because it runs even while a task handler
-            # blocks the loop.
+            # `add_signal_handler` wakes the event loop and sets `begun`. `_came` does the work. It
+            # is a plain Python signal handler, which runs even while a task handler blocks the
+            # loop.
             loop.add_signal_handler(number, self.begun.set)
             signal.signal(number, self._came)
 
@@ -158,19 +158,19 @@ class _Ending:
 
 
 async def _until_orphaned(supervisor: int | None) -> None:
-    """Waits until the supervisor is gone; without a supervisor, waits without end."""
+    """Waits until the supervisor is gone. Without a supervisor, waits indefinitely."""
     while supervisor is None or os.getppid() == supervisor:
         await asyncio.sleep(1)
     _logger.warning("the supervisor is gone: shutting down gracefully")
 
 
 def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, logs: bool = True) -> None:
-    """Runs the program. ``command`` starts it again, for ``--processes``. ``logs`` says whether to
-    send the logs to standard error."""
+    """Runs the program. ``command`` is the command that starts it again, for ``--processes``. If
+    ``logs`` is true, sends the logs to standard error."""
     said = arguments(of)
     if logs:
         begin(said.log_level, said.log_json)
-    # Programs that a handler starts must not take this for their own.
+    # Programs that a handler starts must not inherit this variable.
     supervisor = os.environ.pop(SUPERVISOR, None)
     if supervisor is None and (said.processes > 1 or said.reload):
         given = list(sys.argv[1:] if of is None else of)
@@ -190,8 +190,8 @@ def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, 
 def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
     """Runs the worker like ``asyncio.run``, with two differences, because handlers may misbehave.
     If a handler raises an error out of the loop or stops the loop, the worker shuts down
-    gracefully. And it does not wait for threads of the loop's executor, and only for a limited time
-    for tasks that do not end."""
+    gracefully. At the end, this function does not wait for threads of the loop's executor, and it
+    waits only for a limited time for tasks that do not end."""
     loop = asyncio.new_event_loop()
     worker = loop.create_task(work)
     try:
@@ -215,8 +215,8 @@ def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
 
 
 def console(program: Callable[[], object] = main) -> None:
-    """Runs the program as a shell starts it. The process ends even if a thread that a handler
-    started does not."""
+    """Runs the program as a shell starts it. The process ends even if a handler's thread is still
+    running."""
     code: object = 1
     try:
         program()

@@ -114,7 +114,7 @@ class Setup:
                 )  # fmt: skip
 
     def _left(self, error: TrunklineError, what: str, remedy: str) -> None:
-        """Logs or raises an error about a step that the role may not do."""
+        """Logs or raises an error about a step for which the role lacks a right."""
         if error.sqlstate != _DENIED:
             raise error
         if not self._as_permitted:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of a worker's messages, by the way in which their leases ended."""
+    """The numbers of a worker's messages, by how their leases ended."""
 
     #: Handled and acknowledged.
     done: int = 0
@@ -32,7 +32,7 @@ class Summary:
 
     @property
     def is_nothing(self) -> bool:
-        """True if there was nothing to do."""
+        """True if the worker had no messages."""
         return self == Summary()
 
 

@@ -17,7 +17,7 @@ _logger = logging.getLogger("trunkline.worker")
 
 #: The number of seconds between checks of the processes and files.
 _LOOK = 0.25
-#: Signals within this number of seconds count as one.
+#: Signals within this number of seconds count as one signal.
 _ONE = 1.0
 #: A process that lived at most `_SHORT` seconds is replaced after a pause, which doubles from the
 #: first value of `_PAUSE` up to the second.
@@ -109,7 +109,7 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         signal.signal(number, tell)
     changes = _changes(Path.cwd())
     if reloads:
-        next(changes)  # before the processes start: later changes count
+        next(changes)  # before the processes start, so that later changes are noticed
         # Compiled files identify their source by its size and a time in whole seconds, so a change
         # within a second could go unnoticed.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -136,7 +136,7 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
     # A process that started while the signal arrived has not received it.
     for place in places:
         place.tell(told[0])
-    # A process that has just started is ended by the signal itself.
+    # The signal itself ends a process that has just started.
     codes = [place.ended() for place in places]
     if signal.SIGKILL in told:
         return 1

@@ -59,8 +59,8 @@ class Task(Generic[T]):
         weight: int,
         settings: dict[str, Setting],
     ) -> None:
-        # If a decorator wraps an async function, the wrapper returns the function's coroutine, or
-        # has already run it.
+        # If a decorator wraps an async function, the wrapper either returns the function's
+        # coroutine or has already run it.
         inner = inspect.unwrap(function)
         is_async = inspect.iscoroutinefunction(inner)
         if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, inner)):

@@ -26,8 +26,8 @@ class TooManyHang(RuntimeError):
 
 class Threads:
     """Runs each function in its own thread. A thread whose function exceeded its timeout is
-    replaced, so no other function waits for it. If too many threads hang, ``exhausted`` is called.
-    The threads do not keep the interpreter from exiting."""
+    replaced, so no other function waits for it. If too many threads hang, the pool calls
+    ``exhausted``. The threads do not keep the interpreter from exiting."""
 
     def __init__(self, concurrency: int, exhausted: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.get_running_loop()

@@ -14,7 +14,7 @@ use crate::{
 
 const NEAR: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_millis(5);
-/// The name for the ways of all other drivers together. A bar names the fastest of these ways.
+/// The name for the ways of all other drivers together. The report names the fastest of these ways.
 const ALL: &str = "all rivals";
 
 /// A promised ratio, and the measured ratio.
@@ -110,7 +110,8 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
     }
     for workload in WORKLOADS.iter().map(|workload| workload.name) {
         let has = |is_it: &dyn Fn(&str) -> bool| report.at(NEAR, workload).any(|row| is_it(row.way));
-        // If the workload has no row `trunkline, arrays`, the row `trunkline` itself uses arrays.
+        // Without a row `trunkline, arrays`, the row `trunkline` itself uses arrays, and is
+        // compared with all ways. Otherwise it is compared only with ways without arrays.
         let apart = has(&|way| way == OUR_ARRAYS);
         let is_like_ours = |way: &str| !(apart && is_bulk(way));
         let mut beside = |what: &str, ours, is_theirs: &dyn Fn(&str) -> bool| {

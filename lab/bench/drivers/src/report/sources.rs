@@ -89,7 +89,7 @@ fn told(gains: &[f64]) -> String {
     )
 }
 
-/// Describes by how much the gain grows from the shortest to the longest delay.
+/// Describes how much the gain grows from the shortest to the longest delay.
 fn growth(report: &Report, delays: &[Duration]) -> String {
     let [near, .., far] = delays else { return String::new() };
     let means: Vec<f64> = gains(report, TOGETHER, delays).iter().filter_map(|gains| mean(gains)).collect();

@@ -78,7 +78,7 @@ const CHAINS: &[Chain] = &[
     ),
 ];
 
-/// Shows the gain of each step: how many times faster it is than the previous step.
+/// Shows the gain of each step, as the ratio of the previous step's time to its own.
 pub fn section(report: &Report) -> String {
     let mut text = "## What gives what\n\nEach row changes one thing; a ratio says how many times faster it is than the row above, CPU is the \
         client's a statement.\n\n"

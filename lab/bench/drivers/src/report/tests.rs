@@ -89,7 +89,7 @@ fn summary_shows_each_source_at_each_delay() {
         rows.extend([("get ×100", delay, OURS, &ours[..]), ("get ×100", delay, OUR_ARRAYS, &ours[..])]);
         rows.extend([("delete ×100, select", delay, TEXT, &plain[..]), ("delete ×100, select", delay, OURS, &[1.0])]);
     }
-    rows.extend([("update ×100", 0, TEXT, &[9.0][..]), ("update ×100", 0, OURS, &[1.0])]); // not at 1 and 5 ms
+    rows.extend([("update ×100", 0, TEXT, &[9.0][..]), ("update ×100", 0, OURS, &[1.0])]); // no row at 1 and 5 ms
     let text = report(&rows).markdown();
     let summary = text.split("\n## ").nth(1).expect("the first section");
     assert_eq!(

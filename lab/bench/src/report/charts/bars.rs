@@ -18,7 +18,7 @@ use crate::{
 };
 
 const ROW: i32 = 21;
-/// The height of a panel's title and of the labels of its axis.
+/// The height of a panel's title and of the labels of the panel's axis.
 const HEAD: i32 = 40;
 const GAP: i32 = 18;
 
@@ -162,7 +162,7 @@ impl Band {
         names
     }
 
-    /// Returns the height of panels that stand side by side.
+    /// Returns the height of panels that are side by side.
     fn height(&self) -> i32 {
         HEAD + ROW * self.names().len() as i32 + 12
     }

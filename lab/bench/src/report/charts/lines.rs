@@ -14,7 +14,7 @@ use crate::{
     results::{Results, Row, Sample},
 };
 
-/// The maximum number of points of a line; more would not be visible.
+/// The maximum number of points of a line. More points would not be visible.
 const POINTS: usize = 90;
 
 struct Polyline {

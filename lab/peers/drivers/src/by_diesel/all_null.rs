@@ -7,8 +7,8 @@ use diesel::{
 };
 use trunkline_drivers::Person;
 
-/// A condition that has every column of these people as a parameter. In diesel's own expressions,
-/// each part is a part of the type, so they cannot have a thousand rows.
+/// A condition that has every column of these people as a parameter. The type of diesel's own
+/// expressions contains every part of the expression, so they cannot have a thousand rows.
 pub struct AllNull<'a>(pub &'a [Person]);
 
 impl Expression for AllNull<'_> {

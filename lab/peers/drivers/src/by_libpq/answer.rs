@@ -1,5 +1,5 @@
 //! Reads a result of libpq in place.
-#![allow(unsafe_code)] // libpq is a foreign library; the types here keep each call's conditions
+#![allow(unsafe_code)] // libpq is a C library; the types here meet the conditions of its calls
 
 use std::{
     ffi::{CStr, c_int},

@@ -1,5 +1,5 @@
 //! The calls of libpq that a pipeline needs.
-#![allow(unsafe_code)] // libpq is a foreign library; the types here keep each call's conditions
+#![allow(unsafe_code)] // libpq is a C library; the types here meet the conditions of its calls
 
 use std::{
     ffi::{CStr, CString, c_char, c_int},
@@ -17,8 +17,8 @@ const BINARY: c_int = 1;
 /// A connection with blocking calls.
 pub struct Connection(NonNull<PGconn>);
 
-// SAFETY: any thread may use a connection of libpq, but never two threads at the same time. All
-// calls here borrow the connection mutably.
+// SAFETY: any thread may use a connection of libpq, but two threads must never use it at the same
+// time. All calls here borrow the connection mutably.
 unsafe impl Send for Connection {}
 
 impl Connection {
@@ -59,7 +59,7 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a prepared statement. libpq writes when it has gathered 64 KiB, and reads while it
+    /// Sends a prepared statement. libpq writes after it has gathered 64 KiB, and reads while it
     /// cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &mut Parameters) -> Result<(), Failure> {
         let (values, lengths, formats) = parameters.lists()?;

@@ -31,7 +31,6 @@ const STATEMENTS: &[(&CStr, &str)] = &[
     (c"commit", "commit"),
 ];
 
-/// Prepares all statements.
 pub fn prepare(connection: &mut Connection) -> Result<(), Failure> {
     STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))?;
     connection.prepare(c"many_parameters", &texts::MANY_PARAMETERS)
@@ -173,7 +172,7 @@ impl Turn<'_> {
         Ok(done)
     }
 
-    /// Reads the remaining rows of a turn. Skips the answers of `before` statements first.
+    /// Reads the remaining rows of a turn, after it has skipped the answers of `before` statements.
     fn left(&mut self, work: &Work<'_>, before: usize) -> Result<Done, Failure> {
         self.send(c"left", |p| _ = p.int8(work.first).int8(work.end()))?;
         self.connection.sync()?;

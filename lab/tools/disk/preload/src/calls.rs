@@ -51,8 +51,8 @@ impl Next {
 }
 
 /// The settings file as this process sees it. The first call maps it, and forked processes inherit
-/// the mapping. Reading a word takes no system call, lock or allocation. Two reasons require this:
-/// PostgreSQL writes in signal handlers, and a disk at normal speed should cost nothing.
+/// the mapping. Reading a word needs no system call, lock or allocation. This is necessary because
+/// PostgreSQL writes in signal handlers, and because a disk at normal speed should cost nothing.
 struct Page(*const u64);
 
 impl Page {

@@ -1,7 +1,7 @@
 //! Intercepts calls from the processes of a PostgreSQL to the C library, by `LD_PRELOAD`. An fsync
-//! takes a minimum time, a write that makes a file longer finds the disk full, and the clock is
+//! takes a minimum time, the disk is full for a write that makes a file longer, and the clock is
 //! ahead or behind. Each call reads the settings from the file that `TRUNKLINE_DISK_FILE` names.
-//! Without this variable or file, no call changes.
+//! Without this variable or file, all calls behave as usual.
 //!
 //! `trunkline-disk` builds this library, and checks and writes the settings.
 

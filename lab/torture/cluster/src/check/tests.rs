@@ -1,5 +1,4 @@
-//! Tests that the checker finds each violation, and accepts everything that the contract allows. A
-//! checker that finds nothing would be worthless.
+//! Tests that the checker finds each violation, and accepts everything that the contract allows.
 
 use std::time::Instant;
 

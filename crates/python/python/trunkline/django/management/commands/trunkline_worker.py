@@ -46,6 +46,6 @@ class Command(BaseCommand):
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
         given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
         given += [f"--queue={queue}" for queue in options["queue"]]
-        # The settings' LOGGING counts, unless an option says otherwise.
+        # The settings' LOGGING applies, unless an option says otherwise.
         logs = options["log_level"] is not None or options["log_json"] or not logging.getLogger().handlers
         program.main([settings.TRUNKLINE_APP, *given], self._command, logs)
