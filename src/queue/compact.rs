@@ -27,7 +27,7 @@ impl Shared {
     }
 
     /// Compacts one of the queue's tables if that is worth its cost. Uses its own connection,
-    /// because later statements on a shared one would wait for it.
+    /// because statements that share a connection would wait for the compaction.
     async fn compact(&self) -> Result<()> {
         let sql = self.db.statement("compact", include_str!("../../sql/statements/compact.sql"));
         let session = self.db.own_session_for(Class::Main).await?;

@@ -34,14 +34,15 @@ use crate::{
 /// A consumer that waits for messages of one queue. Create one consumer for each task that
 /// consumes.
 ///
-/// Every method waits until at least one message is due. A call that is dropped while it waits
-/// costs nothing. While the database is unreachable, a call keeps trying for up to half a minute.
+/// Every method waits until at least one message is due. A call can be dropped while it waits,
+/// without losing messages. While the database is unreachable, a call keeps trying for up to half a
+/// minute.
 #[derive(Debug)]
 pub struct Consumer<T> {
     queue: Queue<T>,
     pace: Pace,
     subscription: Option<Subscription>,
-    /// The number of notifications before the last dequeue, if that dequeue left nothing due.
+    /// The number of notifications before the last dequeue, if no due message was left after it.
     drained: Option<u64>,
     retry_after: Duration,
     /// The number of messages to try one at a time, because the work on several messages failed.
@@ -93,7 +94,7 @@ impl<T: Payload> Consumer<T> {
 
     /// Calls `hook` whenever nothing is due and the consumer is about to wait for a notification.
     /// Messages enqueued after that call wake the consumer. If several hooks are set, all of them
-    /// are called. A consumer that polls never calls its hooks.
+    /// are called. A consumer that polls never calls this hook.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -104,7 +105,7 @@ impl<T: Payload> Consumer<T> {
     /// let sleeps = asleep.clone();
     /// let mut consumer = mails.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
     /// let waiter = tokio::spawn(async move { consumer.take(1).await });
-    /// asleep.notified().await; // instead of sleeping for as long as it may take
+    /// asleep.notified().await; // instead of a sleep that may be too short
     /// mails.enqueue("hello".to_owned()).await?;
     /// # Ok(())
     /// # }
@@ -133,9 +134,9 @@ impl<T: Payload> Consumer<T> {
     /// Waits, without a limit or for at most [`Dequeue::within`], then takes up to `n` messages
     /// like [`Queue::take`]. With `n` = 0 it returns at once.
     ///
-    /// If the connection breaks during a take, its messages may be lost. The consumer then takes
-    /// again without an error, while time is left. By contrast, [`Queue::take`] reports an unknown
-    /// outcome.
+    /// If the connection breaks during a take, its messages may be lost. While time is left, the
+    /// consumer then takes again instead of returning an error. By contrast, [`Queue::take`]
+    /// reports an unknown outcome.
     ///
     /// For rare messages that must arrive fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
@@ -203,12 +204,12 @@ impl<T: Payload> Consumer<T> {
                 return Ok(messages);
             }
             held += 1;
-            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
+            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session has locked the message
         }
     }
 
-    /// Waits until a message is due, and leaves it in the queue. Another consumer may hold the
-    /// message, or take it first.
+    /// Waits until a message is due, and leaves it in the queue. Another consumer may have locked
+    /// the message, or may take it first.
     pub async fn ready(&mut self) -> Result<()> {
         self.until_due().await
     }

@@ -18,7 +18,7 @@ use crate::{
 /// The result of a single probe of the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// The oldest due time at or above the floor; rows that are locked count too.
+    /// The oldest due time at or above the floor, including locked rows.
     pub oldest: Option<Time>,
     /// The smaller of `oldest` and the server's time before the snapshot.
     pub candidate: Time,
@@ -41,19 +41,20 @@ impl Look {
     }
 }
 
-/// The time between probes while messages flow.
+/// The minimum time between probes.
 const EVERY: Duration = Duration::from_millis(100);
-/// The minimum time between sweeps, which search for rows below the floor. Once there is a floor,
-/// probes take at most 1 % of the server's time, and so do sweeps.
+/// The minimum time between sweeps, which search for rows below the floor.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// The ratio of the pause after a probe or a sweep to its cost. Once there is a floor, probes take
+/// at most 1 % of the server's time, and so do sweeps.
 const SHARE: u32 = 100;
-/// The minimum time between updates of the stored floor, at which new processes start.
+/// The minimum time between updates of the stored floor, from which new processes start.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// The distance by which the floor is lowered if the server's clock has stepped back. It is
 /// measured from the earliest time that the clock may have shown since the last probe.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The maximum pause after a probe or a sweep. If a clock steps while it is measured, its cost can
-/// have any value.
+/// The maximum pause after a probe or a sweep. The measured cost can have any value if the clock
+/// steps during the measurement.
 const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The floor of one queue in one process.
@@ -79,8 +80,7 @@ impl Floor {
         self.reached
     }
 
-    /// Returns true if a probe is due. The caller must then probe; other callers no longer see it
-    /// as due.
+    /// Returns true if a probe is due. The caller must then probe, because no other caller will.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -110,8 +110,8 @@ impl Floor {
 
     /// Updates the floor after a probe that took the time `cost` on the server.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor, every dequeue passes over the dead rows, as this probe did. So a second
-        // probe soon after is worth its cost.
+        // Without a floor, every dequeue passes over the dead rows, as this probe did. A second
+        // probe soon afterwards is therefore worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
@@ -125,8 +125,8 @@ impl Floor {
         }
         match self.pending {
             Some((candidate, next)) if look.running >= next => {
-                // All transactions that wrote at that time have ended, and this snapshot shows
-                // their rows.
+                // All transactions that could write below the candidate have ended, and this
+                // snapshot shows their rows.
                 let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
                 self.reached = self.reached.max(reached);
                 self.pending = Some((look.candidate, look.next));

@@ -1,4 +1,4 @@
-//! The handle of a queue, which has all of a queue's methods.
+//! The handle of a queue, and the state that all handles of a queue share.
 
 use std::{
     fmt,
@@ -120,7 +120,7 @@ impl<T> fmt::Debug for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Returns the queue's description from the time when this handle was opened.
+    /// Returns the queue's description as it was when this handle was opened.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.shared.description
@@ -169,7 +169,8 @@ impl Shared {
         &self.description.name
     }
 
-    /// Returns true if consumers may be waiting for a lease to end, because of a limit on leases.
+    /// Returns true if the queue limits its leases, so that consumers may be waiting for a lease to
+    /// end.
     pub fn has_room_for_others(&self) -> bool {
         self.description.limits.max_leased.is_some()
     }
@@ -244,9 +245,9 @@ impl Shared {
         Ok(due_in)
     }
 
-    /// Returns the shortest time for which a pause or a limit still holds back a due message. It is
-    /// zero if nothing holds the message back, and the longest time for a pause, which only a
-    /// resume ends. Returns `None` if no message is due.
+    /// Returns the shortest time for which a pause or a limit still holds back a due message. The
+    /// time is zero if the message can be dequeued. It is the maximum for a paused queue, because
+    /// only a resume ends a pause. Returns `None` if no message is due.
     pub async fn held_back(self: &Arc<Self>) -> Result<Option<Duration>> {
         let start = self.lanes().reached();
         let mut shortest = None::<Duration>;
@@ -315,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// Records the number of messages in a row, for the next estimate.
+    /// Records the number of messages per row, for the next estimate.
     pub fn saw_batches(&self, messages: usize, rows: usize) {
         if rows > 0 {
             self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);

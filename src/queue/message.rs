@@ -40,7 +40,7 @@ pub struct Message<T> {
     /// The rate at which workers may start messages of this key.
     pub(crate) rate: Option<Arc<Rate>>,
     /// True if the last lease expired, which may mean that the message crashed its worker. Only
-    /// [`Queue::ack_and_lease`](crate::Queue) sets it.
+    /// [`Queue::ack_and_lease`](crate::Queue) sets this field.
     pub(crate) ran_out: bool,
     /// The number of deliveries that were given back without counting an attempt.
     pub(crate) released: i32,
@@ -116,7 +116,7 @@ impl Ranges {
         self.sizes.iter().map(|size| *size as usize).sum()
     }
 
-    /// Splits the ranges into ranges of one message each.
+    /// Returns each range as a separate value.
     pub fn apart(&self) -> impl Iterator<Item = Self> {
         let range = |at: usize| Self {
             ids: vec![self.ids[at]],

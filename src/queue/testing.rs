@@ -48,14 +48,14 @@ use crate::{
 
 /// Lets the time `by` pass for one queue, at most 36,500 days. Messages that would become due
 /// within that time are due now, in the same order. Messages that are due later become due earlier
-/// by that time. Leases, retries and delays are due times too, so a lease that would end within
-/// that time has expired. Returns the number of messages in the queue.
+/// by that time. The queue stores leases, retries and delays as due times, so a lease that would
+/// end within that time has expired. Returns the number of messages in the queue.
 ///
-/// For [`Queue::prune`], past events (an enqueue, a death, an archiving) move back by the same
-/// time. If the role may change schedules, the next ticks of the queue's schedules come sooner by
-/// the same time. Waiting consumers and workers are woken in every process. The clocks of the
-/// server and of this process do not change, nor do a worker's own pauses and timeouts. A worker
-/// whose lease has expired finds it lost when it renews or settles the lease.
+/// For [`Queue::prune`], the times of past events (enqueues, deaths, archivings) move back by `by`.
+/// If the role may change schedules, the next ticks of the queue's schedules come earlier by `by`.
+/// The call wakes waiting consumers and workers in every process. The clocks of the server and of
+/// this process do not change, nor do a worker's own pauses and timeouts. A worker whose lease has
+/// expired finds it lost when it renews or settles the lease.
 ///
 /// The call waits for transactions that have taken messages of the queue. Commit any such
 /// transaction of the same task first; otherwise the call never returns.
@@ -73,7 +73,7 @@ use crate::{
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
     // Wakes waiting consumers even if the caller stops waiting. No floor needs lowering: floors are
-    // never above the current time, and no message becomes due before it.
+    // never above the current time, and the shift makes no message due before the current time.
     let work = async move {
         // The statement locks the whole queue, so it may deadlock with a worker. After a deadlock,
         // nothing has changed yet.
@@ -110,8 +110,8 @@ pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
     Ok(messages)
 }
 
-/// Asserts that the queue holds a message for which `is_expected` returns true. Returns the first
-/// such message, in the order in which they were enqueued.
+/// Asserts that the queue contains a message for which `is_expected` returns true. Returns the
+/// first such message, in the order in which they were enqueued.
 ///
 /// # Panics
 /// If there is no such message. The panic reports the caller's line and lists at most twenty
@@ -132,7 +132,7 @@ pub fn assert_enqueued<T: Payload + Debug>(
     }
 }
 
-/// Asserts that the queue holds no message for which `is_unexpected` returns true.
+/// Asserts that the queue contains no message for which `is_unexpected` returns true.
 ///
 /// # Panics
 /// If there is such a message. The panic reports the caller's line and lists at most twenty such

@@ -1,5 +1,5 @@
-//! Decides how a consumer waits when nothing is due, without I/O. It chooses the next step from the
-//! last dequeue, and the consumer performs it.
+//! Decides, without I/O, how a consumer waits when nothing is due. After each dequeue, [`Pace`]
+//! chooses the next step, and the consumer performs that step.
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
@@ -38,23 +38,23 @@ impl Wait {
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll interval of a consumer that should listen but receives no notifications.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// The maximum interval of a consumer that polls. A longer one could not be added to the clock.
+/// The maximum interval of a consumer that polls. A longer interval could overflow an `Instant`.
 const LONGEST_POLL: Duration = Duration::from_secs(365 * 86_400);
 /// The pauses of an adaptive consumer before it relies on notifications. After each pause it
-/// dequeues again, unless a notification came first. Notifications from another process arrive some
-/// milliseconds apart.
+/// dequeues again, unless a notification arrives first. Another process sends notifications only
+/// every few milliseconds.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// The duration of traffic without a pause after which an adaptive consumer stops listening.
 const TRAFFIC: Duration = Duration::from_secs(1);
 /// The rate of notifications per second from other processes (a flood) at which an adaptive
-/// consumer stops listening. Commits that notify wait for each other, so this is close to the most
-/// that a server can send.
+/// consumer stops listening. Commits that notify wait for each other, so this rate is close to the
+/// maximum of a server.
 const FLOOD: f64 = 2_000.0;
 /// The number of successful dequeues per second below which a flood is over.
 const TRICKLE: f64 = 250.0;
 /// The number of consecutive empty dequeues after which a flood is over: 15 ms.
 const DRY: usize = 8;
-/// The first and the longest pause while other sessions hold all due messages.
+/// The first and the longest pause while other sessions have locked all due messages.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 /// The next step after an empty dequeue.
@@ -76,7 +76,7 @@ pub(crate) struct Pace {
     wait: Wait,
     /// The number of pauses since the last message.
     empty: usize,
-    /// The number of consecutive probes that found something due but locked.
+    /// The number of consecutive probes that found a message that is due but locked.
     locked: u32,
     busy_since: Option<Instant>,
     /// The start of a wait that is longer than a short pause.
@@ -86,8 +86,8 @@ pub(crate) struct Pace {
     flood: Flood,
 }
 
-/// A detector of floods: other processes send so many notifications that the consumer finds
-/// messages sooner without them.
+/// A detector of floods. In a flood, notifications from other processes are so frequent that the
+/// consumer finds messages sooner by polling.
 #[derive(Debug, Default)]
 struct Flood {
     is_on: bool,
@@ -148,15 +148,15 @@ impl Pace {
         self.wait == Wait::Adaptive && (self.flood.is_on || now.duration_since(since) > TRAFFIC)
     }
 
-    /// Records that a dequeue waited for a notification before it was sent. So the traffic has
-    /// pauses, in which polling would find messages too late.
+    /// Records that a dequeue waited for a notification before it was sent. This shows that the
+    /// traffic has pauses, in which polling would find messages too late.
     pub fn lingered(&mut self) {
         self.busy_since = None;
     }
 
     /// Returns the next step when nothing is due.
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
-        self.busy_since = None; // a notification arrives before a pause ends
+        self.busy_since = None; // an empty dequeue is a pause in the traffic
         match self.wait {
             Wait::Poll(every) => Step::Poll(every.min(LONGEST_POLL)),
             Wait::Adaptive if self.flood.is_on && self.empty < DRY => {
@@ -178,8 +178,8 @@ impl Pace {
         }
     }
 
-    /// Returns the pause after `times` consecutive probes at which other sessions held all due
-    /// messages.
+    /// Returns the pause after `times` consecutive probes at which other sessions had locked all
+    /// due messages.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }

@@ -23,10 +23,11 @@ use crate::{
 /// - `every 90 seconds`, or minutes, hours, days, from 1 second to 365 days. The ticks are
 ///   multiples of the interval since 1970-01-01 UTC, so all processes agree.
 ///
-/// The fields refer to the clock of a time zone, which is UTC by default. If that clock skips a
-/// tick at a named hour, the message is enqueued at the moment of the jump. If the clock is set
-/// back over such a tick, the message is enqueued once. An expression that ticks every hour, or
-/// more often, ticks whenever the clock shows a matching time.
+/// The fields refer to the clock of a time zone, which is UTC by default. An expression that names
+/// hours ticks once for each named time. If the clock skips that time, the tick is at the moment of
+/// the jump. If the clock is set back and shows that time twice, the tick is at the first of the
+/// two. An expression that ticks every hour, or more often, ticks whenever the clock shows a
+/// matching time.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};

@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct Made {
     /// The number of schedules that were processed.
     pub schedules: usize,
-    /// True if more schedules were claimed than processed, because one transaction could hold no
+    /// True if more schedules were claimed than processed, because one transaction could not insert
     /// more messages. The next round processes the rest.
     pub has_left: bool,
 }

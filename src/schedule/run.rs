@@ -24,20 +24,20 @@ const UNHEARD: Duration = Duration::from_secs(30);
 /// The first and the longest pause before the loop checks the ticks that another process is about
 /// to run, in case that process fails.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// The age after which statements have usually ended. All ticks that were due before then are
-/// known.
+/// The time within which a statement usually ends. The loop therefore knows every tick that became
+/// due earlier than this time ago.
 const SETTLED: Duration = Duration::from_secs(5);
 /// The first and the longest pause after an error.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// The maximum number of schedules that one transaction claims. Many ticks are due together, on the
-/// full minute.
+/// The maximum number of schedules that one transaction claims. Many ticks are due at the same
+/// time, on the full minute.
 const MOST: usize = 500;
 
 /// The pause of a worker whose role lacks the right, before it checks the right again.
 const NOT_YET: Duration = Duration::from_secs(300);
 
-/// The state that allows only one such loop per database in a process.
+/// The state that allows only one loop per database in a process.
 #[derive(Debug, Default)]
 struct Ticking {
     alone: Mutex<()>,
@@ -46,7 +46,7 @@ struct Ticking {
 }
 
 impl Db {
-    /// Runs all schedules until `shutdown` is ready: enqueues the message of each schedule at its
+    /// Runs all schedules until `shutdown` completes: enqueues the message of each schedule at its
     /// ticks. Use this method in a process without other work; a worker runs schedules in addition
     /// to its work. Any number of processes can run schedules, because each tick enqueues once.
     ///
@@ -63,7 +63,7 @@ impl Db {
         }
     }
 
-    /// Runs schedules while it is polled, once the role has the right.
+    /// Runs schedules as soon as the role has the right, until this future is dropped.
     pub(crate) async fn tick_beside_work(self) {
         while let Err(error) = self.keep_ticking(false).await {
             debug!(%error, "this process runs no schedules");
@@ -154,10 +154,10 @@ impl Round {
         is_set_back
     }
 
-    /// Records the processed schedules, and returns the pause before the next round. If there were
-    /// none, another process is about to process them. If many ticks were missed, the next round
-    /// claims only about as many schedules as it can process. Other processes can then process the
-    /// rest at the same time.
+    /// Records the processed schedules, and returns the pause before the next round. If no schedule
+    /// was processed, another process is about to process the due ones. If many ticks were missed,
+    /// the next round claims only about as many schedules as it can process. Other processes can
+    /// then process the rest at the same time.
     fn made(&mut self, made: Made) -> Duration {
         self.failed = PAUSE.0;
         self.most = (if made.has_left { made.schedules * 2 } else { self.most * 2 }).min(MOST);

@@ -18,11 +18,11 @@ impl<T: Payload> Queue<T> {
     /// Returns true if anything was changed.
     ///
     /// Every process with a [`Worker`](crate::Worker) runs schedules if its role has the right (the
-    /// owner of the schema, or an operator of all queues). So does
-    /// [`Db::run_schedules`](crate::Db::run_schedules). There is no leader among these processes. A
-    /// message is enqueued within 100 ms of its tick, while such a process runs and the database
-    /// answers. If another process creates a schedule, a worker notices within 30 s, and
-    /// `run_schedules` at once.
+    /// owner of the schema, or an operator of all queues).
+    /// [`Db::run_schedules`](crate::Db::run_schedules) runs them too. There is no leader among
+    /// these processes. A message is enqueued within 100 ms of its tick, while such a process runs
+    /// and the database answers. If another process creates a schedule, a worker notices it within
+    /// 30 s, and `run_schedules` at once.
     ///
     /// ```
     /// # use trunkline::{Queue, Result, Schedule};
@@ -34,7 +34,8 @@ impl<T: Payload> Queue<T> {
     ///
     /// # Errors
     /// The name, the expression or the zone is not valid. The expression never ticks. The queue has
-    /// no such priority, has no keys or requires one. Or the payload cannot be encoded.
+    /// no such priority. The schedule has a key and the queue's messages have none, or the reverse.
+    /// The payload cannot be encoded.
     pub async fn schedule(&self, schedule: &Schedule, payload: &T) -> Result<bool> {
         let Schedule { name, expression, zone, missed, metadata, priority, key } = schedule;
         let shared = &self.shared;

@@ -8,7 +8,7 @@ use super::{draft::Missed, expression::Expression};
 
 /// The maximum age of a tick that is not counted as missed.
 const IN_TIME: Duration = Duration::from_secs(60);
-/// The maximum number of ticks to run at once if each missed tick is wanted.
+/// The maximum number of ticks to run at once with [`Missed::Each`].
 const MOST: usize = 1000;
 
 /// The ticks of a schedule to run now, and the next tick.
@@ -26,8 +26,8 @@ impl Expression {
         let most = if missed == Missed::Each { MOST } else { 1 };
         #[cfg(trunkline_mutant)]
         let most = if crate::error::mutant::is("leaves-ticks-out") { 1 } else { most };
-        // Starts one tick earlier, because the search backwards finds no tick where a clock jumped
-        // ahead.
+        // Starts one tick earlier, because the backward search misses a tick at a time that the
+        // local clock skipped.
         let start = self.not_far_behind(now, first, most + 1);
         let (mut ticks, mut next) = (vec![start], self.next(start));
         while let Some(tick) = next.filter(|tick| *tick <= now) {
@@ -43,8 +43,8 @@ impl Expression {
         Ticks { now: ticks, has_dropped, next }
     }
 
-    /// Returns the first tick, or a later tick that is `ticks` ticks before now. So years of missed
-    /// ticks are not searched one by one.
+    /// Returns `first`, or the tick that is `ticks` ticks before now if that tick is later. This
+    /// avoids a search through years of missed ticks.
     fn not_far_behind(&self, now: Timestamp, first: Timestamp, ticks: usize) -> Timestamp {
         let mut at = now;
         for _ in 0..ticks {

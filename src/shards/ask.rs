@@ -1,4 +1,4 @@
-//! One dequeue of a sharded consumer: it asks several shards for their parts at the same time.
+//! One dequeue of a sharded consumer, which dequeues from several shards at the same time.
 
 use std::{io, time::Duration};
 
@@ -19,24 +19,25 @@ use crate::{
     },
 };
 
-/// The maximum of a seat's patience.
+/// The maximum of [`Seat::patience`].
 const LONGEST_SILENCE: Duration = Duration::from_secs(64);
 
 impl<T: Payload> Consumer<T> {
     /// Dequeues due messages on all shards that are up. If some shards return fewer messages than
-    /// requested, the other shards are asked for the rest.
+    /// requested, requests the rest from the other shards.
     pub(super) async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
-        // Opened after the last await: if the call is dropped before that, the messages go back.
+        // The offers are accepted after the last await. If the call is dropped earlier, the
+        // messages go back.
         let (mut offers, mut failed) = (Vec::new(), Vec::new());
         let count = |offers: &[Sharded<Offer<T>>]| offers.iter().map(|offer| offer.of.len()).sum::<usize>();
         while count(&offers) < n && !order.is_empty() {
             let rest = n - count(&offers);
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // The next round asks shards that may have more messages, and shards that were not
-            // asked because `n` is less than the number of shards.
+            // The next round dequeues from shards that may have more messages, and from shards that
+            // were left out because `n` is less than the number of shards.
             order = self.ask(&asked, how, &mut offers, &mut failed).await;
             order.extend(not_asked);
         }
@@ -56,8 +57,8 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Asks several shards for messages, all at the same time. Returns the shards that returned as
-    /// many as requested.
+    /// Dequeues from several shards at the same time. Returns the shards that returned as many
+    /// messages as requested.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -109,7 +110,7 @@ impl<T: Payload> Consumer<T> {
     }
 }
 
-/// Splits `n` into at most `parts` equal parts, none of them empty.
+/// Splits `n` into at most `parts` nearly equal parts, none of them empty.
 fn shares(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     (0..parts.min(n)).map(move |at| n / parts + usize::from(at < n % parts))
 }

@@ -1,5 +1,5 @@
-//! A consumer of all shards. It asks all shards that may have messages at the same time. If no
-//! shard has any, it waits for all of them.
+//! A consumer of all shards. It dequeues at the same time from all shards that may have messages.
+//! If there are no messages, it waits for all shards.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -37,17 +37,17 @@ const FAR: Duration = Duration::from_secs(86_400);
 /// A consumer that waits for messages of a queue on several servers; [`Wait`] applies to each
 /// server. Create one consumer for each task that consumes.
 ///
-/// Every method waits until at least one message is due on some shard. A call that is dropped while
-/// it waits costs nothing. Due messages are taken from all shards, in equal parts if possible, so a
-/// busy shard does not delay another shard's messages. A shard that is down does not delay calls;
-/// it is tried again every second.
+/// Every method waits until at least one message is due on some shard. A call can be dropped while
+/// it waits, without losing messages. Due messages are taken from all shards, in equal parts if
+/// possible, so a busy shard does not delay another shard's messages. A shard that is down does not
+/// delay calls; it is tried again every second.
 pub struct Consumer<T> {
     pub(super) queue: Queue<T>,
     pub(super) wait: Wait,
     retry_after: Duration,
     pub(super) seats: Vec<Seat<T>>,
     pub(super) members: watch::Receiver<Members<T>>,
-    /// The index of the shard that the next call asks first.
+    /// The index of the shard with which the next call begins.
     pub(super) next: usize,
     /// A message that an earlier call received before it was dropped.
     pub(super) handed: Option<Sharded<Message<T>>>,
@@ -96,8 +96,8 @@ impl<T: Payload> Consumer<T> {
     /// [`Queue::take`](crate::Queue::take). With `n` = 0 it returns at once.
     ///
     /// # Errors
-    /// Those of [`Queue::take`](crate::Queue::take). Also if every shard is down for 30 seconds, or
-    /// when the request's wait is over.
+    /// The errors of [`Queue::take`](crate::Queue::take). The call also fails if every shard is
+    /// down for 30 seconds, or until the request's maximum wait ends.
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
@@ -106,7 +106,7 @@ impl<T: Payload> Consumer<T> {
     /// [`Queue::lease`](crate::Queue::lease). With `n` = 0 it returns at once.
     ///
     /// # Errors
-    /// Those of [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
@@ -155,14 +155,15 @@ impl<T: Payload> Consumer<T> {
                 Ok(Worked::Failed) => held = 0,
                 Ok(Worked::Nothing) => {
                     held += 1;
-                    sleep(Pace::held(held)).await; // another consumer holds the message
+                    sleep(Pace::held(held)).await; // another consumer has locked the message
                 }
                 Err(error) => {
                     if error.is_closed() {
                         shard.lost(&error);
                     }
-                    // If no work has begun, nothing has taken effect, and another shard may have a
-                    // message. Work that always loses its connection must not run again and again.
+                    // If no work has begun, the call has had no effect, and another shard may have
+                    // a message. Work that always loses its connection must not run again and
+                    // again.
                     if began || !error.is_closed() || error.is_outcome_unknown() {
                         return named(id, Err(error));
                     }
@@ -183,10 +184,10 @@ impl<T: Payload> Consumer<T> {
             let is_over = until.is_some_and(|until| Instant::now() >= until);
             match if is_over { None } else { self.until_due(until).await? } {
                 Some(at) => self.next = at,
-                // "No message" would be a guess if no shard can be asked.
+                // If no shard can be reached, it is unknown whether a message is due.
                 None => return self.all_down().map_or(Ok(Vec::new()), Err),
             }
-            // Other consumers may have locked the due messages, again and again.
+            // Other consumers may repeatedly lock the due messages.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;

@@ -56,8 +56,8 @@ impl<T: Payload> Consumer<T> {
     /// also accepts messages that [`Queue::send_direct`] delivers inside a notification, like
     /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) on a single server. Once the
     /// consumer has a message, it leaves the wait lists of the other shards. This takes one round
-    /// trip to each of them, at the same time. A message that one of them has already sent is
-    /// returned by the next call.
+    /// trip to each of them, at the same time. If one of them has already sent a message, the next
+    /// call returns it.
     ///
     /// # Errors
     /// The errors of [`Queue::take`](crate::Queue::take), with the name of the shard. If every

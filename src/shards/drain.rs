@@ -25,17 +25,17 @@ impl Set {
     ///
     /// 1. A flag in the shard's database marks the shard as draining. Producers see the flag within
     ///    five seconds, and enqueue on the other shards.
-    /// 2. The shard's messages are consumed as usual. No message is moved, so exactly-once
+    /// 2. The shard's messages are consumed as usual. Messages are not moved, so exactly-once
     ///    consumers are not affected. The call waits for delayed messages and leases. After each
     ///    check, it calls `report` with the remaining contents.
     /// 3. An empty queue is closed under a lock, and then refuses messages ([`Error::is_drained`]).
-    ///    So a producer that has not seen the flag stores nothing after the last consumer has left.
-    ///    It uses another shard instead.
+    ///    Therefore a producer that has not seen the flag cannot store messages after the last
+    ///    consumer has left. It uses another shard instead.
     ///
     /// Dead letters and archived messages stay. The caller needs the rights of the schema's owner.
     ///
     /// # Errors
-    /// No other shard takes messages; the shard cannot be reached; or the database's error, with
+    /// No other shard accepts messages; the shard cannot be reached; or the database's error, with
     /// the name of the shard. After an interrupted [`Set::drain_and_move`], also the errors of that
     /// method.
     pub async fn drain(&self, shard: Id, report: impl FnMut(&Left)) -> Result<Left> {
@@ -47,9 +47,9 @@ impl Set {
     /// removed soon, or if its queues hold messages that are due much later.
     ///
     /// - Each message that waits, is delayed or is to be retried becomes a message of another
-    ///   shard. This happens exactly once, even if processes are killed. The message has a
-    ///   different id on that shard, but the same payload, metadata, enqueue time, due time,
-    ///   attempts and columns that you have added. A leased message moves when its lease ends.
+    ///   shard. This happens exactly once, even if processes are killed. On that shard, the message
+    ///   has a different id, but the same payload, metadata, enqueue time, due time, attempts and
+    ///   column values. A leased message moves when its lease ends.
     /// - A message moves in three steps, each a transaction on one server: from the queue to the
     ///   table `trunkline.moving` on the same server; to the other shard's queue, which records it
     ///   in `trunkline.moved`; and out of `trunkline.moving`. After an interruption, call this
@@ -63,7 +63,7 @@ impl Set {
     /// The caller needs the rights of the schema's owner on every server.
     ///
     /// # Errors
-    /// The errors of [`Set::drain`]. A queue has messages, and no other shard that takes messages
+    /// The errors of [`Set::drain`]. A queue has messages, and no other shard that accepts messages
     /// has a queue of this name, payload type and number of priorities. Another shard refuses a
     /// message because of a column or a constraint that this shard does not have: fix that, and
     /// call the method again.
@@ -95,14 +95,15 @@ impl Set {
         }
     }
 
-    /// Undoes [`Set::drain`], even if it has not finished: the shard takes messages again. Messages
-    /// that were moved stay on their new shards. Then messages that are being moved go to their
-    /// target.
+    /// Undoes [`Set::drain`], even if it has not finished: the shard accepts messages again.
+    /// Messages that were moved stay on their new shards. Messages that are being moved then go to
+    /// their target.
     ///
     /// # Errors
     /// The shard cannot be reached, or the database's error. If a target cannot be reached, the
-    /// error says that this shard takes messages again, and how many messages still wait for that
-    /// target ([`Left::moving`]). No consumer receives these until a later call moves them.
+    /// error says that this shard accepts messages again, and how many messages still wait for that
+    /// target ([`Left::moving`]). No consumer receives these messages until a later call moves
+    /// them.
     pub async fn resume(&self, shard: Id) -> Result<()> {
         let resumed = self.known(shard)?;
         let resuming = async {

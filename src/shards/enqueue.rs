@@ -32,14 +32,14 @@ impl<T: Payload> Queue<T> {
     /// message's id once it is committed on that shard. Concurrent calls share rows and commits on
     /// each shard.
     ///
-    /// A shard that is down is skipped. If a server could not be reached, or refused the message,
-    /// it has stored nothing, and the message goes to another shard. No call waits
-    /// for a server that is known to be down; a separate task tries that server every second. If
-    /// all servers are down, the call waits for at most half a minute.
+    /// A shard that is down is skipped. If a server could not be reached, or cannot store the
+    /// message for a reason of the server such as a full disk, the message goes to another shard.
+    /// No call waits for a server that is known to be down; a separate task tries that server every
+    /// second. If all servers are down, the call waits for at most half a minute.
     ///
     /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that the
-    /// key is unique across all shards. While that shard is down, the message goes to another one,
-    /// so two messages with the key can exist.
+    /// key is unique across all shards. While that shard is down, the message goes to another
+    /// shard, so two messages with the key can exist.
     ///
     /// # Errors
     /// The errors of [`Queue::enqueue`](crate::Queue::enqueue), with the name of the shard
@@ -124,7 +124,7 @@ impl<'a, T: Payload> Tries<'a, T> {
                 .map(|member| &member.shard)
                 .map(|shard| (shard.id, shard.fitness(now), shard.health.load()))
                 .map(|(id, fitness, load)| match self.failed.iter().any(|(tried, _)| *tried == id) {
-                    true => Known { id, fitness: Fitness::Drained, load }, // not tried again
+                    true => Known { id, fitness: Fitness::Drained, load }, // a shard that failed is not tried again
                     false => Known { id, fitness, load },
                 })
                 .collect();

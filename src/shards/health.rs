@@ -1,4 +1,4 @@
-//! The health of a shard for enqueues. It is plain state that any number of callers share.
+//! The health of a shard for enqueues: state that all callers share, without I/O.
 
 use std::{
     sync::{
@@ -111,7 +111,7 @@ impl Health {
 
     /// Marks the shard as down. Returns true if it was up before.
     pub fn lost(&self, error: Error) -> bool {
-        let mut reason = self.reason(); // held, so that `back` changes both or neither
+        let mut reason = self.reason(); // stays locked, so that the reason and `is_down` agree
         *reason = Some(error);
         !self.is_down.swap(true, Ordering::Relaxed)
     }
@@ -131,7 +131,8 @@ impl Health {
         self.reason().clone()
     }
 
-    /// Returns true if the shard is draining or drained, as it last said. It may be down now.
+    /// Returns true if the shard is draining or drained, as it last reported, even if it is down
+    /// now.
     pub fn is_leaving(&self) -> bool {
         self.drains.load(Ordering::Relaxed) || self.is_drained.load(Ordering::Relaxed)
     }

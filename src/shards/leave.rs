@@ -7,7 +7,7 @@ use crate::{
 
 impl Set {
     /// Removes a drained shard from this process. Open queues, consumers and workers release the
-    /// shard within moments, and its server may then be stopped. The shard's part of a worker is
+    /// shard within a moment, and its server may then be stopped. The shard's part of a worker is
     /// shut down gracefully. [`Set::add`] adds the shard again.
     ///
     /// ```no_run
@@ -19,8 +19,8 @@ impl Set {
     /// ```
     ///
     /// # Errors
-    /// The shard is not drained ([`Set::drain`]), or cannot be asked; then nothing has happened.
-    /// Otherwise the errors of [`Set::abandon`].
+    /// The shard is not drained ([`Set::drain`]) or cannot be reached. In both cases, nothing is
+    /// removed. Otherwise the errors of [`Set::abandon`].
     pub async fn remove(&self, shard: Id) -> Result<()> {
         let left = self.left(shard).await?;
         if !left.is_drained() {

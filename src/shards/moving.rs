@@ -50,9 +50,9 @@ struct MovedRows {
 type Destination = (Arc<Shard>, Vec<Description>);
 
 impl Set {
-    /// Moves messages that an earlier drain has taken out to their targets. No other shard may
-    /// receive them, because the target may already have them. While a target is down, its messages
-    /// wait.
+    /// Completes the moves of an earlier drain: sends to their targets the messages that the drain
+    /// has taken out of their queues. No other shard may receive these messages, because the target
+    /// may already have them. While a target is down, its messages wait.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;
@@ -69,7 +69,8 @@ impl Set {
             }
             match give(&target.db, from.id, queue, &rows).await {
                 Ok(()) => target.health.answered(Instant::now()),
-                // The shard may or may not have the rows. It is asked again once it is up.
+                // The target may or may not have the rows. The next call tries again once the
+                // target is up.
                 Err(error) if error.is_closed() => {
                     target.lost(&error);
                     return Ok(());
@@ -107,7 +108,7 @@ impl Set {
         Ok(moved)
     }
 
-    /// Returns the error that no other shard can receive the messages of a queue.
+    /// Returns the error for a queue whose messages no other shard can receive.
     fn nowhere(&self, from: Id, queue: &Description) -> Error {
         let Description { name, payload, priorities, .. } = queue;
         let down = self.list().into_iter().filter_map(|other| Some(format!("{}: {}", other.server, other.down?)));

@@ -106,8 +106,8 @@ impl Set {
 }
 
 impl<T: Payload> SharedQueue<T> {
-    /// Starts the tasks that look for missing servers and open missing parts, if they have ended
-    /// with their runtime. Cheap if nothing is missing.
+    /// Starts the tasks that look for missing servers and open missing parts, unless they are
+    /// running. They may have ended with their runtime. Cheap if nothing is missing.
     pub fn tend(self: &Arc<Self>) {
         let set = &self.shards.0;
         if !set.is_whole() {
@@ -224,7 +224,7 @@ impl<T: Payload> Queue<T> {
     /// Returns the description of the queue on the shard with the lowest name.
     #[must_use]
     pub fn description(&self) -> Description {
-        self.shared.members.borrow()[0].queue.description().clone() // there is always at least one
+        self.shared.members.borrow()[0].queue.description().clone() // there is always at least one shard
     }
 
     /// Returns the part of the queue on one shard. This part has all verbs, including those for the

@@ -133,8 +133,8 @@ impl Servers {
         Ok(())
     }
 
-    /// Starts a task for each missing server that tries to reach it, unless one is running. Tasks
-    /// may have ended with their runtime.
+    /// Starts a task for each missing server that tries to reach it, unless one is running. Earlier
+    /// tasks may have ended with their runtime.
     pub fn seek(self: &Arc<Self>) {
         let places = self.places();
         for place in places.iter().filter(|place| place.shard().is_none()) {

@@ -1,15 +1,15 @@
-//! Chooses the shard for a message, without I/O. The input is the state of the shards, the output a
-//! position in their list.
+//! Chooses the shard for a message, without I/O. The input is the state of the shards, and the
+//! output is a position in their list.
 
 use super::{health::Fitness, id::Id};
 
-/// The rule that chooses a shard for each enqueue. Only healthy shards are chosen: those that have
-/// been reached, answer within a second, and are not draining.
+/// The rule that chooses a shard for each enqueue. Healthy shards have been reached, answer within
+/// a second, and are not draining. Another shard is chosen only if no shard is healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Routing {
     /// Uses the shard with the fewest running enqueues of this process. Shards with equal numbers
-    /// take turns. So a slow shard receives fewer enqueues. A caller returns to the shard that has
-    /// just answered, so that callers that share a row keep sharing rows.
+    /// take turns. A slow shard therefore receives fewer enqueues. Callers return to a shard that
+    /// has just answered them, so that callers that share a row keep sharing rows.
     #[default]
     LeastLoaded,
     /// Uses the shards in rotation, call by call, even if some calls take long.

@@ -1,4 +1,4 @@
-//! A set of shards: the servers that hold queues of the same names.
+//! A set of shards: the servers that have queues of the same names.
 
 use std::{fmt, sync::Arc};
 
@@ -16,11 +16,11 @@ use crate::{
     },
 };
 
-/// Several PostgreSQL servers that share nothing and hold queues of the same names. Each queue
+/// Several PostgreSQL servers that share nothing and have queues of the same names. Each queue
 /// spans all of them. Cheap to clone.
 ///
-/// Begin with [`Set::queue`]. The guide has a chapter about the guarantees and the limits of
-/// shards.
+/// Begin with [`Set::connect`] and [`Set::queue`]. The guide has a chapter about the guarantees and
+/// the limits of shards.
 #[derive(Clone)]
 pub struct Set(pub(super) Arc<Servers>);
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Set {
 }
 
 impl Set {
-    /// Connects to several servers that hold queues of the same names. Each connection string is
+    /// Connects to several servers that have queues of the same names. Each connection string is
     /// one that [`Db::connect`] accepts. The order of the strings does not matter: each database
     /// contains the name of its shard ([`Id`]).
     ///
@@ -64,6 +64,7 @@ impl Set {
     /// # Ok(()) }
     /// ```
     ///
+    /// # Errors
     /// No server was given, or none was reached. A permanent error of a single server also ends the
     /// call: an invalid connection string, a refused login, a schema of another version, or a
     /// server that is given twice.

@@ -31,7 +31,8 @@ use crate::{
 /// The pause between tries to reach a shard that is down.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(10);
-/// The time in which a shard that is known to be down can still answer a read. It may be up again.
+/// The time for which a read waits for a shard that is known to be down, because it may be up
+/// again.
 const GRACE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Shard {
@@ -70,8 +71,8 @@ impl Shard {
     }
 
     /// Returns the shard's fitness. If the shard is down, starts a task that tries to reach it,
-    /// unless one is running (it may have ended with its runtime). If a check is due, asks the
-    /// shard whether it is draining.
+    /// unless one is running. An earlier task may have ended with its runtime. If a check is due,
+    /// starts a task that reads whether the shard is draining.
     pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
         let fitness = self.health.fitness(now);
         if fitness == Fitness::Down {
@@ -89,7 +90,7 @@ impl Shard {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is down; messages are enqueued on the other shards");
         }
-        // Perhaps only one connection was lost and the server is up.
+        // The server may be up if only one connection was lost.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
     }
 
@@ -143,7 +144,7 @@ impl Shard {
         match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
-            // Only logged: if a right is missing, the next enqueue returns that error.
+            // The error is only logged, because the next enqueue reports a missing right.
             Err(error) => debug!(shard = %self.id, %error, "cannot read whether the shard is draining"),
         }
     }
@@ -168,7 +169,7 @@ impl Shard {
 }
 
 /// Converts the error of the call that found a shard down to the error that later calls return.
-/// Nothing has happened for them.
+/// Later calls have had no effect.
 fn reason(error: &Error) -> Error {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     error.clone().without_effect(cause)
@@ -208,7 +209,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 if let Ok((_, drains)) = answer {
                     shard.health.drains(drains);
                 }
-                // A caller that finds the shard down again from here on starts another task.
+                // From here on, a caller that finds the shard down again starts another task.
                 drop(trial);
                 shard.health.back();
                 shard.metrics.away(false);

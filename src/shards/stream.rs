@@ -31,16 +31,17 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    /// Returns a [`Stream`] of messages of all shards, leased at least once. It polls one stream
-    /// per shard in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
+    /// Returns a [`Stream`] of leased messages of all shards, delivered at least once. It polls one
+    /// stream per shard in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
     ///
-    /// - `prefetch` is divided equally among all shards; each shard may hold at least one message.
+    /// - `prefetch` is divided equally among all shards, and the part of each shard is at least one
+    ///   message.
     /// - A shard that is down is skipped until it is up again. A shard that joins is polled too,
     ///   and a shard that leaves is no longer polled. Servers that are down cause an error only if
     ///   all servers are down.
     ///
     /// ```
-    /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
+    /// use futures_util::StreamExt; // or `StreamExt` of `futures` or `tokio_stream`
     /// # use trunkline::{Wait, shards};
     /// # async fn example(mails: shards::Queue<String>) -> trunkline::Result<()> {
     /// let mut stream = mails.consumer(Wait::default()).messages(100);
@@ -68,7 +69,7 @@ pub struct Messages<T> {
     prefetch: usize,
     parts: Vec<ShardStream<T>>,
     changes: Changes<T>,
-    /// The index of the part that the next poll asks first.
+    /// The index of the part with which the next poll begins.
     next: usize,
 }
 
@@ -132,7 +133,7 @@ impl<T: Payload> Stream for Messages<T> {
             .collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let ShardStream { shard, messages } = &mut this.parts[at];
-            // Takes items that are ready first. The next item may be the rest of a lease, or an
+            // Continues with items that are ready. The next item may be the rest of a lease, or an
             // error that does not matter while other shards are up.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {
                 match item {

@@ -1,5 +1,5 @@
-//! Verbs for existing messages of a queue on several servers. Each verb runs on the shard that
-//! holds the message.
+//! Verbs for existing messages of a queue on several servers. Each verb runs on the message's
+//! shard.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -124,8 +124,8 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, |queue, leases| async move { queue.release(leases).await }).await
     }
 
-    /// Settles on all shards of the leases at the same time. A shard that is down delays this call,
-    /// but not the settlement on other shards.
+    /// Settles the leases on all of their shards at the same time. A shard that is down delays this
+    /// call, but not the settlement on other shards.
     async fn settle<L: Into<Sharded<Lease>>, F: Future<Output = Result<()>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -199,8 +199,8 @@ impl<T: Payload> Queue<T> {
     /// (`None` for the first page).
     ///
     /// # Errors
-    /// The errors of [`Queue::dead_letters`](crate::Queue::dead_letters). A shard that is down
-    /// fails the pages that need it.
+    /// The errors of [`Queue::dead_letters`](crate::Queue::dead_letters). A page that needs a shard
+    /// that is down fails.
     pub async fn dead_letters(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<DeadLetter<T>>>> {
         let mut letters = Vec::new();
         for (member, from) in self.parts_after(after) {
@@ -232,7 +232,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Returns the parts that a page may still need, each with the id after which the page begins
-    /// on it.
+    /// on that part.
     fn parts_after(&self, after: Option<MessageId>) -> Vec<(Arc<Member<T>>, i64)> {
         let members = self.members();
         let parts = members.iter().filter(|member| after.is_none_or(|after| after.shard <= member.shard.id));

@@ -25,8 +25,8 @@ use crate::{
 
 /// A worker that runs a function for every message of a queue on several servers, at least once. It
 /// has a [`Worker`](crate::Worker) on each shard; these share a number of handlers as
-/// [`Workers`](crate::Workers) do. So a busy shard leaves at least one handler to every other
-/// shard, and a shard that is down occupies only one. Each message is settled on its own shard.
+/// [`Workers`](crate::Workers) do. A busy shard therefore leaves at least one handler to every
+/// other shard, and a shard that is down occupies only one.
 ///
 /// A function creates the worker of each shard, with all options of a [`Worker`](crate::Worker),
 /// including hooks and the attempt with its transaction on that server. A shard that joins later
@@ -80,7 +80,7 @@ impl<T: Payload> Worker<T> {
         Self { concurrency, ..self }
     }
 
-    /// Works until `shutdown` is ready. Then shuts down gracefully (see
+    /// Works until `shutdown` completes. Then shuts down gracefully (see
     /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns a summary of all
     /// shards.
     ///

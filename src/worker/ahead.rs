@@ -1,8 +1,8 @@
-//! Pure estimates of how many messages to prefetch. Each prefetched message should start soon.
+//! Estimates how many messages to prefetch, so that each of them starts soon. Does no I/O.
 
 use std::time::Duration;
 
-/// Prefetched messages start within this time, or within a tenth of the lease if that is shorter.
+/// The time within which prefetched messages should start; a tenth of the lease if that is shorter.
 const HORIZON: Duration = Duration::from_millis(100);
 /// The maximum number of prefetched messages.
 const MOST: usize = 8 << 10;
@@ -41,7 +41,8 @@ impl Ahead {
         self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
     }
 
-    /// Raises the estimate because messages are waiting but none has started for the time `since`.
+    /// Raises the estimated mean, because messages are waiting and none has started for the time
+    /// `since`.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
@@ -56,7 +57,7 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of messages to hold in addition to those that are running.
+    /// Returns the number of messages to prefetch, in addition to those that are running.
     pub fn target(&self, hands: usize) -> usize {
         match self.mean {
             None => 0,

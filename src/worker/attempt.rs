@@ -36,7 +36,7 @@ pub(crate) struct Signals {
     ended: Mutex<Ended>,
     /// The end of the lease, if the handler has extended it.
     extended: Mutex<Option<Extended>>,
-    /// True while the handler extends the lease. A renewal that is sent meanwhile could shorten it.
+    /// True while the handler extends the lease. A renewal at that time could shorten the lease.
     is_extending: AtomicBool,
     renewals: Arc<Renewals>,
 }
@@ -54,8 +54,8 @@ enum Ended {
     ReleaseFailed,
 }
 
-/// A mark that a lease is about to end, set before the statement is sent. Dropping the call removes
-/// the mark.
+/// A mark that a lease is about to end, set before the statement that ends it is sent. Dropping
+/// this value removes the mark.
 struct UnsentStatement<'a> {
     told: &'a Signals,
     before: Option<Ended>,
@@ -78,13 +78,13 @@ pub(crate) struct Extended {
 }
 
 impl Extended {
-    /// Returns the earliest end of a lease that ended at `before`.
+    /// Returns the earliest possible end of a lease that would otherwise have ended at `before`.
     pub fn of(self, before: Instant) -> Instant {
         if self.is_certain { self.until } else { self.until.min(before) }
     }
 }
 
-/// An extension that is being sent. Dropping it records what is known of it.
+/// An extension that is being sent. Dropping this value records what is known about the extension.
 struct Extension<'a> {
     told: &'a Signals,
     extended: Option<Extended>,
@@ -143,9 +143,9 @@ impl Signals {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
-    /// Announces that a transaction will end the lease, so that no further renewal begins: it would
-    /// wait for the transaction and delay all settlements. Then waits for a renewal that has
-    /// already begun. Returns the previous value.
+    /// Announces that a transaction will end the lease, so that no further renewal begins. A
+    /// renewal would wait for the transaction and delay all settlements. Then waits for a renewal
+    /// that has already begun. Returns the previous value.
     async fn about_to_end(&self, how: Ended) -> Ended {
         let mut unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
@@ -166,8 +166,8 @@ impl Signals {
         }
     }
 
-    /// Returns true if the worker must not settle the message: a settlement would wait for the
-    /// handler's transaction.
+    /// Returns true if the worker must not settle the message, because a settlement would wait for
+    /// the handler's transaction.
     pub fn is_settled(&self) -> bool {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
     }
@@ -176,7 +176,7 @@ impl Signals {
         self.is_extending.load(Ordering::Acquire)
     }
 
-    /// Removes and returns what is known of the handler's last extension.
+    /// Removes and returns what is known about the handler's last extension.
     pub fn take_extended(&self) -> Option<Extended> {
         self.extended.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -242,8 +242,8 @@ impl<T: Payload> Attempt<T> {
 
     /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.
     /// Use this method in a handler that stops early because its program stops. The worker ignores
-    /// the result that the handler then returns. If the release fails and the handler returns
-    /// `Ok`, that is a failure: the message is not done.
+    /// the result that the handler then returns. If the release fails and the handler returns `Ok`,
+    /// the worker treats that as a failure, because the message is not done.
     ///
     /// # Errors
     /// The errors of [`Queue::release`].
@@ -251,7 +251,7 @@ impl<T: Payload> Attempt<T> {
         let before = self.told.end(Ended::Released);
         let outcome = self.queue.release([self.lease]).await;
         if outcome.is_err() {
-            // The handler may have ended the lease before.
+            // The handler may have ended the lease before this call.
             self.told.end(if matches!(before, Ended::No) { Ended::ReleaseFailed } else { before });
         }
         outcome
@@ -307,8 +307,8 @@ impl<T: Payload> Attempt<T> {
 
     /// Acknowledges the message inside a transaction of the handler. If the handler then returns
     /// `Ok`, the worker does not settle the message, because it cannot learn how that transaction
-    /// ends. If the transaction is not committed, the message is delivered again when its lease
-    /// ends. A handler that exceeds its timeout does not change that. By contrast,
+    /// ends. The same is true if the handler exceeds its timeout. If the transaction is not
+    /// committed, the message is delivered again when its lease ends. By contrast,
     /// [`Attempt::transaction`] reports the outcome to the worker.
     ///
     /// # Errors

@@ -27,8 +27,8 @@ use crate::{
 ///   nevertheless, the result is discarded, and the handler can be notified
 ///   ([`Worker::with_attempt`]).
 /// - The worker prefetches messages that will start within a tenth of a second, at most about
-///   8,000, so quick handlers rarely wait for the database. If jobs are slow, the worker holds only
-///   the running ones. Create queues of slow jobs with
+///   8,000, so quick handlers rarely wait for the database. If jobs are slow, the worker leases
+///   only messages that can start at once. Create queues of slow jobs with
 ///   [`Settings::max_batch`](crate::Settings::max_batch) 1.
 /// - The [`RetryPolicy`] decides when a failed message is tried again, until its attempts are
 ///   exhausted. A panic is a failure whose reason is the panic message.
@@ -137,7 +137,7 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets the timeout of a call of the handler; unlimited by default. After the timeout, the
-    /// handler is dropped at its current await point, and its messages have failed.
+    /// handler is dropped at its current await point, and its messages fail.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
@@ -224,7 +224,7 @@ impl<T: Payload> Worker<T> {
 
     /// Calls `hook` whenever nothing is due and the worker is about to wait for a notification.
     /// Messages enqueued after that call wake the worker. If several hooks are set, all of them are
-    /// called. A worker that polls never calls its hooks.
+    /// called. A worker that polls never calls this hook.
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);

@@ -68,7 +68,7 @@ impl Counted {
     }
 
     /// Returns the duration in seconds that the fraction `share` of the calls did not exceed, or
-    /// `None` if there were no calls. The result is at most a quarter too long.
+    /// `None` if there were no calls. The result is up to a quarter longer than the exact duration.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let calls: u64 = self.by_time.iter().sum();
         let wanted = (calls as f64 * share).ceil().max(1.0) as u64;

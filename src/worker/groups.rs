@@ -30,7 +30,7 @@ pub(super) struct Finished<A> {
     pub answer: A,
 }
 
-/// Decisions to be settled. Acknowledgements have a list of their own because they are frequent.
+/// Decisions to be settled. Acknowledgements have a separate list because they are frequent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ToSettle {
     pub done: Vec<Finished<()>>,

@@ -27,18 +27,19 @@ use crate::{
     },
 };
 
-/// One task of the worker. It counts as used until it is dropped, when it ends or is stopped.
+/// One task of the worker. The task counts as used until it ends or is stopped, which drops this
+/// value.
 pub(super) struct Hand<T: Payload> {
     station: Arc<Station<T>>,
     nr: usize,
-    /// True if the task holds no messages, and its number is free.
+    /// True if the task has no messages, and its number is free.
     has_ended: bool,
 }
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // A worker that ends stops this task and gives the messages back itself. After a panic, the
-        // task has to give them back.
+        // When a worker shuts down, it stops this task and gives the messages back. After a panic,
+        // the task has to give them back itself.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
@@ -90,8 +91,8 @@ impl<T: Payload> Station<T> {
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Records the decisions about the task's messages, and returns its next messages. This must be
-    /// cheap, because it runs before every call of the handler.
+    /// Records the decisions about the task's messages, and returns its next messages. This method
+    /// must be cheap, because it runs before every call of the handler.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {
@@ -128,7 +129,7 @@ impl<T: Payload> Station<T> {
         let answers = work.instrument(span.clone()).await;
         let mut own_end = told.map_or(OwnEnd::None, |told| told.own_end());
         // A handler that took too long may have left its transaction open, for example in a thread.
-        // To settle the message would wait for that transaction.
+        // Settling the message would wait for that transaction.
         let is_late = || limit.is_some_and(|(began, longest)| began.elapsed() >= longest);
         if own_end == OwnEnd::Assumed && answers.iter().any(Result::is_err) && is_late() {
             own_end = OwnEnd::Open;

@@ -21,7 +21,7 @@ type Call<T> = dyn Fn(Vec<Message<T>>, Option<Attempt<T>>) -> BoxFuture<'static,
 pub(super) struct Handler<T> {
     /// The maximum number of messages per call.
     pub each: usize,
-    /// True if the handler receives the attempt, and so can be notified of a lost lease.
+    /// True if the handler receives the attempt, through which it learns of a lost lease.
     pub is_told: bool,
     call: Box<Call<T>>,
 }

@@ -111,9 +111,8 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Gives back a reservation for which there was nothing to do. Notifies only queues that were
-    /// refused tasks meanwhile: otherwise two queues with nothing to do would wake each other
-    /// forever.
+    /// Gives back a reservation that was not needed. Notifies only queues that were refused tasks
+    /// since the reservation. Otherwise two idle queues would wake each other forever.
     pub fn give_back_unused(mut self) {
         let mut queues = self.hands.queues();
         queues[self.nr].used -= std::mem::take(&mut self.count);

@@ -27,8 +27,8 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// The allowed difference between the clocks of worker and server. This long after its end by the
-/// worker's clock, a lease has also ended by the server's clock.
+/// The allowed difference between the clocks of worker and server. A lease that ended this long ago
+/// by the worker's clock has also ended by the server's clock.
 const MARGIN: Duration = Duration::from_secs(1);
 
 struct RunningMessage {
@@ -74,15 +74,17 @@ pub(super) struct Held<T> {
     to_run_alone: usize,
     /// The message that runs alone, and the time when it started: see `alone.rs`.
     alone: Option<(Lease, Instant)>,
-    /// The time of the last check for leases that are gone.
+    /// The time of the last check for leases that no longer exist.
     checked: Instant,
     /// The time of the last lease request.
     asked: Instant,
-    /// The number of leases in a row that missed a message: see [`Held::asked_in_vain`].
+    /// The number of consecutive lease statements that missed a message: see
+    /// [`Held::asked_in_vain`].
     misses: u32,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
-    /// Leases that the server refuses to end, in such a queue, each with its end.
+    /// In a queue with keys, the leases that the server refuses to end, each with the time when it
+    /// expires.
     endless: Vec<(Lease, Instant)>,
 }
 
@@ -119,8 +121,9 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Records a lease without a message. Counts it if it `missed` a message that is due and that
-    /// nothing is known to hold back. Returns the number of such leases in a row.
+    /// Records a lease statement that returned no message. Counts the statement if it `missed` a
+    /// message: the message is due, and the worker knows no reason that holds it back. Returns the
+    /// number of consecutive statements of this kind.
     pub fn asked_in_vain(&mut self, missed: bool) -> u32 {
         self.misses = if missed { self.misses + 1 } else { 0 };
         self.misses
@@ -130,7 +133,7 @@ impl<T> Held<T> {
     /// began, and end, slightly earlier. Renewals leave enough time for that difference.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
-            self.started = now; // no message could start before this
+            self.started = now; // no message could start earlier
         }
         if !messages.is_empty() {
             self.misses = 0;

@@ -14,7 +14,7 @@ pub(super) struct Holder(Mutex<Numbers>);
 
 struct Numbers {
     current: i64,
-    /// Former numbers that may still own partitions, each with the time when it no longer does.
+    /// Former numbers that may still own partitions, each with the time from which it owns none.
     former: Vec<(i64, Instant)>,
 }
 

@@ -16,14 +16,14 @@ use crate::{
     worker::{holder::Holder, station::Station},
 };
 
-/// The maximum time between two requests, because other workers may be waiting for one of this
-/// worker's partitions.
+/// The maximum time between two lease requests, because other workers may be waiting for one of
+/// this worker's partitions.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The minimum wait for messages that are held back, or are being moved to the backlog of their
 /// key.
 const LEAST: Duration = Duration::from_millis(5);
-/// The number of times in a row that a draining worker asks in vain for a message that nothing is
-/// known to hold back.
+/// The number of consecutive lease statements that may miss a due message. After that, a draining
+/// worker no longer waits for the message.
 const MISSES: u32 = 3;
 /// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -47,8 +47,8 @@ impl<T: Payload> Station<T> {
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Waits until a message may be due that arrived after the first `rings` notifications. Without
-    /// an `Ear` it waits without a limit.
+    /// Waits until a message may be due, or until a notification arrives that the count `rings`
+    /// does not include. Without an `Ear` it waits without a limit.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;
@@ -64,7 +64,7 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Returns the time until something will be due in the partitions, and whether a message is due
+    /// Returns the time until a message of the partitions will be due, and whether a message is due
     /// but not available yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
@@ -76,9 +76,9 @@ impl<T: Payload> Station<T> {
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// Returns how long a due message will stay unavailable: a pause or a limit holds it back, its
-    /// key rests, or it is being moved to the backlog of its key. Returns `None` if no message is
-    /// due.
+    /// Returns how long a due message will stay unavailable, because a pause or a limit holds it
+    /// back, its key rests, or it is being moved to the backlog of its key. Returns `None` if no
+    /// message is due.
     pub async fn rests(&self) -> Result<Option<Duration>> {
         if let Some(holder) = &self.holder
             && let (wait, true) = self.lanes_in(holder).await?
@@ -86,13 +86,13 @@ impl<T: Payload> Station<T> {
             return Ok(Some(wait));
         }
         let held = self.queue.shared.held_back().await?;
-        // Another session may have locked the message, or the limits, when this worker asked.
+        // Another session may have locked the message, or the limits, during the lease statement.
         let misses = self.held().asked_in_vain(held == Some(Duration::ZERO));
         Ok(held.filter(|_| misses < MISSES).map(|held| held.clamp(LEAST, LONGEST)))
     }
 
-    /// Gives back messages that wait behind failed ones. Also lets keys rest that have enough
-    /// messages in this worker.
+    /// Gives back messages that wait behind failed ones. Also lets keys that have enough messages
+    /// in this worker rest.
     pub async fn give_back(&self) {
         let (back, full) = {
             let mut held = self.held();
@@ -109,7 +109,7 @@ impl<T: Payload> Station<T> {
         self.release(&back).await;
     }
 
-    /// Starts messages as the buckets of their keys allow it.
+    /// Starts waiting messages when the buckets of their keys allow it.
     pub async fn open(self: Arc<Self>) {
         loop {
             let (has_some, next) = self.held().open(Instant::now());

@@ -71,8 +71,8 @@ impl<T: Payload> Station<T> {
                     self.queue.shared.metrics.connected(true);
                 }
                 Err(error) if error.is_final() => return Err(error),
-                // Rights that are revoked later may be granted again, so a worker that has worked
-                // goes on.
+                // A revoked right may be granted again, so a worker that has already worked
+                // continues.
                 Err(error) if error.lacks_right() && !has_worked => return Err(error),
                 Err(error) => {
                     self.queue.shared.metrics.connected(false);
@@ -152,8 +152,8 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // Nothing else is due. The worker asks the server again after the next acknowledgement
-            // or at the end of a wait.
+            // No other message is due. The worker sends the next lease after the next
+            // acknowledgement or at the end of a wait.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
@@ -164,8 +164,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Handles a draining worker that finds nothing due or available. Ends the runner if no running
-    /// handler could still enqueue or fail; otherwise waits.
+    /// Continues a draining worker after a lease that found no message. Ends the runner if no
+    /// handler is left that could enqueue or fail; otherwise waits.
     async fn drained(
         &self,
         was_idle: bool,

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
 /// The maximum time that a handler waits. Its transaction may hold a lock that the renewal waits
-/// for, and no server detects that deadlock.
+/// for, and the server cannot detect such a deadlock.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The renewals of one worker's queue; at most one is being sent at a time.

@@ -14,7 +14,7 @@ pub(super) struct Report {
     pub told: tokio::sync::Mutex<Told>,
 }
 
-/// The last report. If sending one fails, the next report also covers its time.
+/// The last report. If a report cannot be sent, the next one also covers its time.
 pub(super) struct Told {
     pub counted: Counted,
     pub at: Instant,

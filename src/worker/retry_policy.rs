@@ -1,5 +1,5 @@
-//! The delay before a failed message is tried again. Pure: it depends only on the attempt, the
-//! failure and a random number.
+//! The delay before a failed message is tried again. It depends only on the attempt, the failure
+//! and a random number.
 
 use std::{
     fmt,
@@ -25,7 +25,7 @@ pub struct RetryPolicy {
     attempts: u32,
 }
 
-/// The function takes an attempt and its failure.
+/// A user's function, which receives the number of the attempt and its failure.
 type Custom = dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync;
 
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl RetryPolicy {
     }
 
     /// Limits the number of attempts, including the first. Attempts that were given back, for
-    /// example by a shutdown, do not count. The same is true of the queue's own maximum.
+    /// example by a shutdown, count neither here nor towards the queue's maximum.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }

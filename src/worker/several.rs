@@ -22,7 +22,7 @@ use crate::{
 /// Workers of several queues, with any payload types, that share a number of handlers by weight.
 ///
 /// Each queue has one handler to itself. All other handlers, as they become free, go by weight to
-/// the queues that have work. An empty queue leaves its share to the other queues. A running
+/// the queues that have work. The share of an empty queue goes to the other queues. A running
 /// handler is never interrupted.
 ///
 /// ```no_run
@@ -51,8 +51,8 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Sets the number of handlers that run at the same time, for all queues together; at least one
-    /// for each queue.
+    /// Creates an empty group. All its queues together run up to `concurrency` handlers at the same
+    /// time; each queue has at least one.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self { concurrency, stations: Vec::new() }
@@ -160,8 +160,8 @@ impl Crew {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Works until `shutdown` is ready. Then shuts down gracefully (see [`Worker::shutdown_after`])
-    /// and returns a summary.
+    /// Works until `shutdown` completes. Then shuts down gracefully (see
+    /// [`Worker::shutdown_after`]) and returns a summary.
     ///
     /// If the call is dropped, handlers are dropped at their current await point, and their
     /// messages are delivered again when the leases end.
@@ -170,17 +170,17 @@ impl<T: Payload> Worker<T> {
     /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),
     /// the database refuses the login, the lease time is out of bounds, or the role lacks a right
     /// for the worker's first statement. Before it returns, the worker waits for running handlers,
-    /// as at a shutdown. If the database is unreachable, the worker waits for it instead of
+    /// as during a shutdown. While the database is unreachable, the worker waits instead of
     /// failing.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
 
-    /// Works until nothing is due and no handler runs, then returns a summary. Use this in tests,
-    /// and in programs that start from time to time. Also handles messages that handlers enqueue,
-    /// and failed messages that are due again before the end. Waits for due messages that a pause
-    /// or a limit holds back, but not for messages that are due later or that other workers have
-    /// leased.
+    /// Works until nothing is due and no handler runs, then returns a summary. Use this method in
+    /// tests, and in programs that start from time to time. It also handles messages that handlers
+    /// enqueue, and failed messages that are due again before the end. It waits for due messages
+    /// that a pause or a limit holds back, but not for messages that are due later or that other
+    /// workers have leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};
@@ -198,8 +198,8 @@ impl<T: Payload> Worker<T> {
         self.drain_until(std::future::pending()).await
     }
 
-    /// Works like [`drain`](Self::drain), but shuts down gracefully as soon as `shutdown` is ready,
-    /// like [`run`](Self::run).
+    /// Works like [`drain`](Self::drain), but shuts down gracefully as soon as `shutdown`
+    /// completes, like [`run`](Self::run).
     ///
     /// # Errors
     /// The errors of [`Worker::run`].
@@ -209,7 +209,8 @@ impl<T: Payload> Worker<T> {
     }
 }
 
-/// Resumes the panic of a runner's task. Runners are never aborted, so a panic is the only cause.
+/// Resumes the panic of a runner's task. Runners are never aborted, so only a panic ends a task
+/// early.
 fn died(error: JoinError) -> Result<QueueEnd> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

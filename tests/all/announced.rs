@@ -1,5 +1,5 @@
-//! A commit in SQL notifies only if a consumer has announced that it listens, and no consumer
-//! misses a message because of that.
+//! A commit in SQL sends a notification only if a consumer has announced that it listens. No
+//! consumer misses a message as a result.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use trunkline::{Db, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
-/// A session that listens as a program without the library would.
+/// A session that listens without the library.
 struct Ear {
     sql: Client,
     heard: mpsc::UnboundedReceiver<String>,
@@ -30,8 +30,8 @@ impl Ear {
         Self { sql, heard }
     }
 
-    /// Returns the number of notifications so far. Sends a notification itself, which marks the
-    /// end.
+    /// Returns the number of notifications so far. Sends a notification and counts until it
+    /// arrives.
     async fn count(&mut self, channel: &str) -> usize {
         self.sql.batch_execute(&format!("notify \"{channel}\", 'end'")).await.expect("notified");
         let mut count = 0;
@@ -142,9 +142,9 @@ const ANNOUNCED: &str =
     "select exists (select from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
     and classid = 1953656427 and database = (select oid from pg_database where datname = current_database()))";
 
-/// Transactions that asked before a consumer's announcement commit without a notification. The
-/// consumer polls until these transactions have ended. Prepared transactions outlive their
-/// sessions.
+/// Transactions that checked for listeners before a consumer's announcement commit without a
+/// notification. The consumer polls until these transactions have ended. Prepared transactions
+/// outlive their sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() {
     let url = database().await;
@@ -163,7 +163,7 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
             sql.query_one(ANNOUNCED, &[]).await.expect("read").get(0)
         })
         .await;
-        // A transaction that asks after the announcement notifies.
+        // A transaction that checks after the announcement sends a notification.
         sql.batch_execute("select trunkline.enqueue('q', 100::bigint)").await.expect("enqueued");
         let first = tokio::time::timeout(Duration::from_secs(20), received.recv()).await.expect("in time");
         assert_eq!(first, Some(100));

@@ -1,5 +1,5 @@
-//! Tests client certificates and revocation lists with a PostgreSQL that requires them. psql also
-//! receives each connection string, and must accept and refuse the same strings.
+//! Tests client certificates and revocation lists with a PostgreSQL that requires them. psql must
+//! accept and refuse the same connection strings.
 
 mod authority;
 mod server;
@@ -173,7 +173,8 @@ async fn client_proves_its_name_by_a_certificate() {
         assert_eq!(login(&words, &folder.0).await.as_deref(), Ok(server.user()), "{mode}");
         assert_psql(true, &server, &words, &folder.0).await;
     }
-    // With `require`, the default root verifies a server that is not verified otherwise.
+    // With `require`, the default root certificate verifies a server that would otherwise not be
+    // verified.
     folder.write(".postgresql/root.crt", &other.pem(), 0o644);
     let words = format!("{} dbname=template1 sslmode=require", server.place());
     let error = login(&words, &folder.0).await.expect_err("another authority");

@@ -1,5 +1,5 @@
-//! The server's clock is set ahead by hours or days, and then back. Rows that are written in
-//! between block no queue and no schedule.
+//! The server's clock is set ahead by hours or days, and then back. Rows written while the clock
+//! was ahead block no queue and no schedule.
 
 mod queues;
 mod schedules;

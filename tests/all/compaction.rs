@@ -63,7 +63,7 @@ async fn freed(sql: &Client) {
     eventually("it is compacted", || async { compact(sql).await.0 > 0 }).await;
 }
 
-/// Compacts until that is not refused, and checks that nothing is freed.
+/// Repeats a compaction until it is not refused, and checks that it frees nothing.
 async fn frees_nothing(sql: &Client) {
     eventually("it is not refused", || async {
         let (freed, refused) = compact(sql).await;
@@ -73,7 +73,7 @@ async fn frees_nothing(sql: &Client) {
     .await;
 }
 
-/// Leaves deleted rows.
+/// Leaves thousands of deleted rows behind.
 pub async fn waste(sql: &Client) {
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload) select 1, '{-1}' from generate_series(1, 2000);
@@ -130,7 +130,7 @@ async fn fill(queue: &Queue<i64>, kind: &str, sql: &Client) {
 async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
     for kind in KINDS {
         let Place { queue, url, sql, db: _db } = place::<i64>(settings(kind)).await;
-        // While vacuum reads the table, a compaction passes on to the queue's next table.
+        // While vacuum reads the table, a compaction continues with the queue's next table.
         sql.batch_execute(
             "create function public.refuse() returns trigger language plpgsql as 'begin raise ''no''; end';
              alter table trunkline.queue_q set (autovacuum_enabled = off);
@@ -162,7 +162,7 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
             sql.query_one(size, &[]).await.expect("asked").get(0)
         };
         let (large, freed) = (size().await, Cell::new(0));
-        // It is refused, or compacts another table, while another session uses this one.
+        // The compaction is refused, or uses another table, while another session uses this one.
         eventually("its table is compacted", || async {
             freed.set(compact(&sql).await.0);
             size().await < large

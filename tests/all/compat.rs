@@ -80,7 +80,7 @@ async fn dropped_statement_is_closed_and_text_follows_its_table() {
     let read = async || client.pipelined().query_one("select * from t", &[]).await?.await;
     assert_eq!(read().await.expect_err("outdated").code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
     assert_eq!(read().await.expect("prepared again").len(), 5);
-    // As a pool does when a program gives its connection back.
+    // A pool does this when a program returns its connection.
     client.batch_execute("discard plans; deallocate all").await.expect("deallocated");
     assert_eq!(read().await.expect("prepared again").len(), 5);
 }

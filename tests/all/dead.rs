@@ -1,4 +1,4 @@
-//! Messages become dead letters, and closures return errors.
+//! Tests dead letters, and the errors of a consumer's work.
 
 mod worked;
 
@@ -10,7 +10,7 @@ use trunkline::{Failure, Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 
-/// Leases all messages and fails them, repeating this `attempts` times.
+/// Leases and fails all messages, `attempts` times.
 async fn kill(queue: &Queue<i64>, attempts: usize) {
     for attempt in 1..=attempts {
         let messages = queue.lease(1000).await.expect("leased");

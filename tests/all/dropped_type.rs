@@ -1,5 +1,5 @@
-//! Tests a queue whose payload type was dropped, as `drop schema … cascade` does: other queues go
-//! on, and the queue can be dropped.
+//! Tests a queue whose payload type was dropped, as `drop schema … cascade` does. Other queues
+//! continue to work, and the queue can be dropped.
 
 use trunkline::{Db, Settings};
 
@@ -19,7 +19,7 @@ async fn other_queues_go_on_without_the_type_of_one() {
     assert_eq!(payloads, ["text", "a type that was dropped"]);
     let error = db.create_queue("mood", &Settings::new("text")).await.expect_err("another queue");
     assert!(error.to_string().contains("of a type that was dropped"), "{error}");
-    // Functions of another library version are renewed for every queue.
+    // A migration replaces the functions of another library version in every queue.
     let older = "select * from trunkline.rebuild('mood'); update trunkline.version set functions = 'others'";
     sql.batch_execute(older).await.expect("rebuilt");
     db.migrate().await.expect("the other queue is renewed");

@@ -36,7 +36,7 @@ async fn early_rows_count_only_if_the_statement_succeeds() {
     assert!(is_whole(&db.run(&rows("1000"), ()).await.expect("read")));
     let error = db.run(&failing(), ()).await.expect_err("a division by zero");
     assert!(is_by_zero(&error), "{error}");
-    // A row that does not fit is the error, unless the server has one.
+    // A row that cannot be decoded causes the error, unless the server reports an error.
     let error = db.run(&rows("nullif(n - 10000, 0)"), ()).await.expect_err("a null");
     assert!(error.sqlstate().is_none() && error.to_string().contains("\"repeat\""), "{error}");
     let both = Words::of(failing().text().replace("select n", "select nullif(n, 10000)"));
@@ -63,7 +63,7 @@ async fn early_rows_of_a_transaction_count_only_if_it_goes_on() {
     let unread = transaction.run(&rows("nullif(n - 10000, 0)"), ()).await.expect_err("a null");
     assert!(unread.sqlstate().is_none(), "{unread}");
     assert_eq!(transaction.run(&INSERT, (2,)).await.expect("the server knows of no error"), 1);
-    // A call that is dropped while its rows arrive leaves the transaction in step.
+    // After a call is dropped while its rows arrive, the transaction still works.
     let statement = rows("1000");
     assert!(futures_util::poll!(Box::pin(transaction.run(&statement, ()))).is_pending());
     transaction.commit().await.expect("committed");

@@ -46,7 +46,7 @@ async fn statement_that_cannot_be_prepared_fails_the_transaction_at_any_place() 
         assert_eq!(transaction.run(&INSERT, (2,)).await.expect_err("failed").to_string(), first);
         assert!(transaction.insert_many(&rows, [(3,)]).await.is_err() || statements_before > 0);
         assert_eq!(transaction.commit().await.expect_err("failed").to_string(), first);
-        // The connection is whole, and another transaction uses it.
+        // The connection is intact, and another transaction uses it.
         let transaction = db.begin().await.expect("begun");
         transaction.run(&NOWHERE, ()).await.expect_err("there is no such table");
         transaction.rollback().await.expect("rolled back");

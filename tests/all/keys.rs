@@ -1,5 +1,5 @@
-//! Messages with the same key are handled one after another, in the order in which they are due. No
-//! event in their lives or in the workers' lives changes that.
+//! Messages with the same key are handled one after another, in the order in which they are due.
+//! Nothing that happens to the messages or the workers changes this order.
 
 mod by_hand;
 mod fair;

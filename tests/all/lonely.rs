@@ -1,4 +1,4 @@
-//! A loop that awaits each statement causes advice to share round trips.
+//! A loop that awaits each statement makes the library log advice about sharing round trips.
 
 use futures_util::future::join_all;
 use tracing::Level;

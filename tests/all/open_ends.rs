@@ -1,4 +1,4 @@
-//! A message is ended in a transaction that stays open, while other messages in its row are ended.
+//! A transaction ends a message and stays open, while other calls end messages in the same row.
 
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;

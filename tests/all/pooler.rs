@@ -98,8 +98,8 @@ async fn callers_use_everything(url: &str) {
     assert_eq!(servers.len(), SERVERS, "statements went to all servers");
 }
 
-/// Enqueues individually and in bulk. Takes, leases and acknowledges, also with exactly-once work,
-/// with all three ways to wait at the same time.
+/// Enqueues individually and in bulk, takes, leases, acknowledges, and runs exactly-once work, with
+/// all three ways to wait at the same time.
 async fn consumers_use_everything(url: &str) {
     const COUNT: i64 = 300;
     let db = Db::connect(url).await.expect("connected");

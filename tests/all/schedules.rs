@@ -17,7 +17,7 @@ use trunkline::{Db, Message, Metadata, Missed, Result, Schedule, Scheduled, Sett
 
 use crate::fixture::{Place, Runs, SOON, eventually, place};
 
-/// Makes ticks until the test stops it.
+/// A task that runs schedules until the test stops it.
 pub struct Ticks {
     stop: oneshot::Sender<()>,
     ended: JoinHandle<Result<()>>,

@@ -1,5 +1,5 @@
-//! Another role creates functions, operators and types on the session's path. No statement of the
-//! library, the command line, a relay, the console or Python uses them.
+//! Another role creates functions, operators and types in the session's search path. No statement
+//! of the library, the command line, a relay, the console or Python uses them.
 
 mod words;
 

@@ -1,5 +1,5 @@
-//! The worker's promise: it runs its function for every message, no matter what the function does,
-//! and what happens to the worker.
+//! The worker's promise: it runs its function for every message, no matter what the function does
+//! or what happens to the worker.
 
 mod outcomes;
 mod panics;

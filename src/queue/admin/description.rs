@@ -1,10 +1,10 @@
-//! A queue as the database describes it.
+//! The description of a queue.
 
 use std::time::{Duration, SystemTime};
 
 use crate::{error::Result, postgres::wire::Row, queue::admin::limits::Limits};
 
-/// A queue as the database describes it.
+/// The settings and the state of a queue, as stored in the database.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
@@ -14,7 +14,7 @@ pub struct Description {
     pub payload: String,
     /// The number of deliveries before a message becomes a dead letter.
     pub max_attempts: u32,
-    /// The duration of a lease unless a consumer asks for another.
+    /// The duration of a lease, unless a consumer requests another duration.
     pub lease: Duration,
     /// The maximum number of messages in one row.
     pub max_batch: u32,
@@ -28,7 +28,7 @@ pub struct Description {
     pub limits: Limits,
     /// The number of priorities. 1 means that the queue has no priorities.
     pub priorities: u32,
-    /// The time by which a message counts as older for each level of its priority.
+    /// The time that each level of priority adds to a message's age.
     pub aging: Duration,
     /// True if messages may have unique keys.
     pub uniqueness: bool,
@@ -36,7 +36,7 @@ pub struct Description {
     pub partitions: u32,
     /// The number of the first partition.
     pub(crate) first_lane: u16,
-    /// The maximum number of messages of a key that are handled at the same time.
+    /// The maximum number of messages with the same key that are handled at the same time.
     pub per_key: u32,
 }
 

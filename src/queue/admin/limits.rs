@@ -1,4 +1,4 @@
-//! The limits of a queue and its pause. Both apply to all processes together.
+//! Limits and pauses of queues. Both apply to all processes together.
 
 use tokio_postgres::types::ToSql;
 
@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// The limits on how many messages all processes together may dequeue from a queue. The limits are
-/// exact, because the transaction that dequeues checks them. So dequeues from a queue with limits
-/// wait for each other's commits. While a transaction that took messages is open, other dequeues
-/// find nothing.
+/// exact, because each dequeue checks them in its own transaction. Therefore, concurrent dequeues
+/// from a queue with limits wait for each other to commit. While a transaction that took messages
+/// stays open, other dequeues find nothing.
 ///
 /// ```
 /// # use trunkline::{Db, Limits, Result};
@@ -49,8 +49,8 @@ impl Limits {
         Self { max_leased: Some(messages), ..self }
     }
 
-    /// Limits the number of messages dequeued per second: more than 0, at most a billion (10⁹). 0.1
-    /// is one message in ten seconds.
+    /// Limits the number of messages dequeued per second: more than 0, at most a billion (10⁹). A
+    /// limit of 0.1 allows one message every ten seconds.
     #[must_use]
     pub const fn per_second(self, messages: f64) -> Self {
         Self { per_second: Some(messages), ..self }
@@ -65,13 +65,14 @@ impl Limits {
 
     /// Limits the number of messages of each key that workers start per second, in a queue with
     /// keys ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a billion
-    /// (10⁹). 0.1 is one message in ten seconds. Each further delivery of a message counts too.
+    /// (10⁹). A limit of 0.1 allows one message every ten seconds. Repeated deliveries of a message
+    /// count too.
     ///
     /// The worker that owns the key's partition enforces the rate without asking other workers, and
-    /// all workers together never exceed it. A worker that takes over a partition begins with empty
-    /// buckets. They fill from the last time at which its predecessor could have started a message.
-    /// Messages of a key beyond the rate wait, while messages of other keys overtake them.
-    /// Partitions of such a queue cannot be leased in SQL.
+    /// all workers together never exceed it. A worker that takes over a partition starts with empty
+    /// buckets, which fill from the last time at which its predecessor could have started a
+    /// message. Messages that exceed the rate of their key wait, and messages with other keys
+    /// overtake them. Partitions of such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }
@@ -104,11 +105,11 @@ fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
 
 impl Db {
     /// Sets all limits of a queue. Limits that `limits` leaves unset are removed. The new limits
-    /// apply at once, also to running programs.
+    /// apply at once, even to programs that are already running.
     ///
     /// # Errors
-    /// A limit is out of bounds, or a burst has no rate; then no limit is changed. There is no such
-    /// queue ([`Error::is_no_queue`]).
+    /// A limit is out of bounds, or a burst is set without a rate. In both cases, no limit is
+    /// changed. There is no such queue ([`Error::is_no_queue`]).
     pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
         self.check_schema("limit_queue").await?;
         let number = |number: Option<u32>| {
@@ -123,9 +124,9 @@ impl Db {
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
-    /// Pauses a queue for all programs: from now on, no message is taken or leased from it.
-    /// Enqueues still work, and leased messages keep their leases. Consumers and workers wait until
-    /// [`Db::resume_queue`] is called.
+    /// Pauses a queue for all programs: dequeues find no messages until [`Db::resume_queue`] is
+    /// called, and consumers and workers wait. Enqueues still work, and leased messages keep their
+    /// leases.
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).

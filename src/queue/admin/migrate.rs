@@ -1,5 +1,5 @@
-//! The schema and its versions. Steps change tables and only go forward. Each migration also
-//! replaces the functions and templates with this library's.
+//! The schema and its versions. Steps change tables and are never reverted. Each migration also
+//! installs the functions and templates of this library.
 
 use std::fmt::Write;
 
@@ -24,8 +24,9 @@ const FIRST: i32 = 15;
 pub const SCHEMA_VERSION: i32 = number(STEPS[STEPS.len() - 1].0);
 
 /// The oldest version whose programs work with this version. A step that breaks older programs
-/// raises this constant to the step's number. Programs of 0.1.0 (version 15) do not read it: they
-/// read the table `migration`. To stop them, such a step also adds a row to that table.
+/// raises this constant to the step's number. Programs of 0.1.0 (version 15) read the table
+/// `migration` instead of this number. To stop those programs, such a step also adds a row to that
+/// table.
 const OLDEST: i32 = 15;
 
 struct Installed {
@@ -44,8 +45,8 @@ impl Installed {
 impl Db {
     /// Brings the schema to this library's version, in one transaction. It applies the missing
     /// steps, then replaces all functions, then the functions of every queue. Returns the number of
-    /// applied steps. The call can be repeated and can run in many processes at once: they wait for
-    /// each other. If the schema is newer and supports this library, it stays unchanged.
+    /// applied steps. The call can be repeated. Many processes can make it at once, and they wait
+    /// for each other. A schema that is newer and supports this library stays unchanged.
     ///
     /// # Errors
     /// The schema is newer and does not support this library, the schema or something in it belongs
@@ -116,9 +117,10 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Drops functions that queues no longer have, adds header comments to the others, for psql to
-    /// show, and sets how the queues' tables are vacuumed. Runs outside the migration's
-    /// transaction, because the server has no room for the locks of several hundred queues.
+    /// Drops the queues' functions that this version no longer has. Adds header comments, which
+    /// psql shows, to the other functions, and sets how the queues' tables are vacuumed. Runs
+    /// outside the migration's transaction, because the server's lock table has no room for several
+    /// hundred queues.
     async fn tend_queues(&self, session: &Session) -> Result<()> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
         let mut behind = Some(String::new());
@@ -134,13 +136,14 @@ impl Db {
     }
 
     /// Removes the schema with all queues and their contents, and every other object that depends
-    /// on it. Does nothing if there is no schema. Up to twenty queues are removed in one
-    /// transaction, all or nothing. If there are more, each transaction removes twenty, because the
-    /// server has no room for more locks. If such a call fails halfway, call this method again.
+    /// on it. Does nothing if there is no schema. With up to twenty queues, one transaction removes
+    /// everything or nothing. With more queues, each transaction removes twenty of them, because
+    /// the server's lock table has no room for more. If such a call fails halfway, call this method
+    /// again.
     ///
     /// # Errors
-    /// The role does not own the schema. Or there are more than twenty queues, and one of them is
-    /// in use for ten seconds.
+    /// The role does not own the schema. Or there are more than twenty queues, and one of them
+    /// stays in use for ten seconds.
     pub async fn teardown(&self) -> Result<()> {
         /// The number of queues that one transaction removes.
         const FEW: i64 = 20;
@@ -158,7 +161,7 @@ impl Db {
         Ok(())
     }
 
-    /// Checks the name of the schema, which statements contain without quotes.
+    /// Checks that the schema's name needs no quotes, because statements contain it without quotes.
     async fn check_name(&self, session: &Session) -> Result<()> {
         let fits = self.statement("fits_unquoted", include_str!("../../../sql/statements/fits_unquoted.sql"));
         let name = self.schema().name();

@@ -5,7 +5,8 @@ use crate::{
     postgres::db::{Class, Db},
 };
 
-/// The part that a role plays in a queue. Each part has the minimum rights that it needs.
+/// The tasks that a role can have in a queue. Each task comes with the minimum rights that it
+/// needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Enqueues messages. Cannot read payloads.
@@ -27,8 +28,9 @@ impl Right {
 }
 
 impl Db {
-    /// Gives roles the minimum rights for their parts, in one queue or in all queues, including
-    /// queues that are created later. Migrations keep these rights. Changes all roles or none.
+    /// Grants roles the minimum rights for their tasks, in one queue or in all queues. All queues
+    /// include queues that are created later. Migrations keep these rights. Changes all roles or
+    /// none.
     ///
     /// # Errors
     /// A role or the queue does not exist, or the current role does not own the schema.
@@ -39,7 +41,7 @@ impl Db {
         self.query(Class::Main, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
-    /// Revokes all rights that [`Db::grant`] gave these roles, in one queue or in all queues.
+    /// Revokes all rights that [`Db::grant`] granted to these roles, in one queue or in all queues.
     /// Changes all roles or none.
     ///
     /// # Errors

@@ -79,34 +79,34 @@ impl Settings {
         Self { max_attempts, ..self }
     }
 
-    /// Sets the duration of a lease, unless a consumer asks for another: more than zero, at most
-    /// 365 days.
+    /// Sets the duration of a lease, unless a consumer requests another duration: more than zero,
+    /// at most 365 days.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// Sets the maximum number of messages in one row, from 1 to 1,024. With 1, messages that are
-    /// slow jobs spread over all workers.
+    /// Sets the maximum number of messages in one row, from 1 to 1,024. With 1, slow jobs spread
+    /// over all workers.
     #[must_use]
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch, ..self }
     }
 
     /// Sets the number of priorities, from 1 to 10, which cannot be changed later. Priorities are
-    /// numbered from 0, the lowest. See [`Settings::aging`] for their effect, and
-    /// [`Draft::priority`](crate::Draft::priority).
+    /// numbered from 0, the lowest. [`Settings::aging`] describes their effect, and
+    /// [`Draft::priority`](crate::Draft::priority) sets the priority of a message.
     #[must_use]
     pub fn priorities(self, priorities: u32) -> Self {
         Self { priorities, ..self }
     }
 
-    /// Sets the aging that one level of priority is worth: more than zero, at most 36,500 days; a
-    /// minute by default.
+    /// Sets the aging, the time that each level of priority adds to a message's age: more than
+    /// zero, at most 36,500 days; a minute by default.
     ///
-    /// Each level of priority adds this time to a message's age. The due message with the highest
-    /// resulting age leaves first, to within a sixteenth of this time. For each level of
-    /// difference, a message is overtaken only by messages enqueued within this time after it. So
+    /// The due message with the highest resulting age leaves first, to within a sixteenth of the
+    /// aging. A message whose priority is one level higher overtakes a message only if it is
+    /// enqueued within the aging after it. For two levels, that time doubles, and so on. Therefore
     /// no message starves, except with [`Duration::MAX`]: the highest priority then always leaves
     /// first.
     #[must_use]
@@ -115,28 +115,29 @@ impl Settings {
     }
 
     /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)). This
-    /// cannot be changed later. With unique keys, ending a message costs slightly more. Cannot be
-    /// combined with [`Settings::partitions`].
+    /// cannot be changed later. In a queue with unique keys, ending a message costs slightly more.
+    /// Cannot be combined with [`Settings::partitions`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
     }
 
-    /// Gives each message a key. Messages with the same key are handled one after another, in the
-    /// order of their due times; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`].
-    /// The number of partitions is 1 to 256. 64 is enough for most queues, and
-    /// [`Changes::partitions`] can raise the number later. Cannot be combined with priorities or
-    /// uniqueness.
+    /// Sets the number of partitions, from 1 to 256, and requires a key for each message. Messages
+    /// with the same key are handled one after another, in the order of their due times; see
+    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. 64 partitions are enough for
+    /// most queues, and [`Changes::partitions`] can raise the number later. Cannot be combined with
+    /// priorities or uniqueness.
     ///
     /// The hash of a key determines its partition, and each partition is leased as a whole by one
-    /// worker at a time. So at most as many workers (processes) have work as there are partitions.
+    /// worker at a time. So the number of partitions limits the number of workers (processes) that
+    /// have work.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions, ..self }
     }
 
     /// Sets the maximum number of messages of one key that are handled at the same time; 1 by
-    /// default. With more than 1, the messages of a key have no order.
+    /// default. With more than 1, messages of the same key may be handled in any order.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key, ..self }
@@ -203,9 +204,9 @@ impl Changes {
     /// most 256 ([`Settings::partitions`]).
     ///
     /// Workers and producers may run during the change, which preserves the order and the limits of
-    /// keys. The queue delivers nothing until its waiting messages have been moved: about 20
-    /// seconds per million messages. If the change ends in a deadlock with other transactions, it
-    /// is retried up to four times. If all tries fail, nothing is changed.
+    /// keys. The queue delivers nothing until its waiting messages have been moved, which takes
+    /// about 20 seconds per million messages. If the change ends in a deadlock with other
+    /// transactions, it is retried up to four times. If all tries fail, nothing is changed.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions: Some(partitions), ..self }
@@ -281,7 +282,7 @@ impl Db {
         rows.first().map_or_else(|| Err(Error::new(Kind::NoQueue(name.to_owned()))), Description::of)
     }
 
-    /// Returns the rows of one queue or of all queues, after a check of the schema's version.
+    /// Checks the schema's version. Returns one row for the named queue, or one row for each queue.
     pub(crate) async fn describe(&self, name: Option<&str>) -> Result<Vec<Row>> {
         let described = async {
             self.check_schema("describe").await?;
@@ -295,8 +296,7 @@ impl Db {
     }
 }
 
-/// Converts a duration to seconds. A longer duration becomes 10¹⁰ seconds, which the server rejects
-/// for every setting.
+/// Converts a duration to seconds, at most 10¹⁰, which the server rejects for every setting.
 fn in_seconds(time: Duration) -> f64 {
     time.as_secs_f64().min(1e10)
 }

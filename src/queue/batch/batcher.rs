@@ -3,9 +3,9 @@
 //!
 //! There is no timer. A call that finds no statement running receives a [`Permit`] and spawns a
 //! task, which runs one statement after another until no call waits. If that task ends early, by a
-//! panic or with its runtime, its permit is dropped. The waiting calls are then left to the other
-//! permit, or fail if there is none: no call waits for a statement that is never sent. Calls that a
-//! running statement serves belong to its work, and fail if the work is dropped.
+//! panic or with its runtime, its permit is dropped. If another permit exists, its task serves the
+//! waiting calls. Otherwise they fail, so no call waits for a statement that is never sent. The
+//! calls that a running statement serves belong to its work, and fail if the work is dropped.
 //!
 //! This file does no I/O. The five kinds of calls define their own work: enqueues (`coalesce`),
 //! dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and consumers that
@@ -77,7 +77,7 @@ impl<W: Waiting> Batcher<W> {
         self.try_join(always)?.1
     }
 
-    /// Adds a call if there is room for it; `add` decides. Returns its result, with a permit as in
+    /// Adds a call if `add` finds room for it. Returns the result of `add`, with a permit as in
     /// `join`.
     pub fn try_join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> Option<R>) -> Option<(R, Option<Permit<W>>)> {
         let mut state = self.state();
@@ -101,7 +101,7 @@ pub(crate) struct Permit<W: Waiting> {
 
 impl<W: Waiting> Permit<W> {
     /// Returns the work of the next statement. Returns `None` when the permit has ended; the next
-    /// call then receives another permit.
+    /// call that joins then receives another permit.
     pub fn next(&mut self) -> Option<W::Work> {
         let mut state = self.batcher.state();
         let BatcherState { waiting, running } = &mut *state;
@@ -121,8 +121,8 @@ impl<W: Waiting> Permit<W> {
     }
 
     /// Yields, so that callers that have just been answered can share the next statement with each
-    /// other or with the waiting calls. A lone caller does not yield: there, a yield made the
-    /// runtime wake another thread, which took a third of the caller's time.
+    /// other or with the waiting calls. Does not yield for a lone caller. In that case, a yield
+    /// made the runtime wake another thread, which took a third of the caller's time.
     pub async fn give_way(&self, answered: usize) {
         if answered > 1 || !self.state().waiting.is_empty() {
             tokio::task::yield_now().await;
@@ -139,7 +139,7 @@ impl<W: Waiting> Drop for Permit<W> {
         state.running.statements -= 1;
         state.running.messages -= self.messages;
         let abandoned = if state.running.statements == 0 { state.waiting.abandoned() } else { Vec::new() };
-        drop(state); // a failed call may run its caller's code
+        drop(state); // unlocks first, because a failed call may run its caller's code
         abandoned.into_iter().for_each(W::fail);
     }
 }

@@ -24,7 +24,7 @@ use crate::{
 /// the server allocate new pages: its allocator returns blocks above 128 KiB to the system when a
 /// statement ends, and needs cleared blocks for the next one.
 pub(crate) const BATCH_BYTES: usize = 64 << 10;
-/// The size in bytes above which an insert takes no further row.
+/// The size in bytes above which an insert accepts no further row.
 pub(crate) const INSERT_BYTES: usize = 1 << 20;
 /// The maximum memory of waiting messages. Above this limit, callers wait for room.
 const WAITING_BYTES: usize = 16 << 20;
@@ -33,11 +33,11 @@ const OVERHEAD: usize = 32;
 /// The number of waiting messages that starts a second insert. A full row also starts one. While
 /// the server stores one row, the client encodes the other.
 const WORTH_ANOTHER: usize = 128;
-/// The time that a server needs to store a message. A second insert starts only when enough
-/// messages wait: as many as the server stores while an insert runs. On a slow disk, a small insert
-/// would only queue behind the first insert's flush, and the next calls would queue behind both.
+/// The time that a server needs to store a message. A second insert starts only if at least as many
+/// messages wait as the server stores while an insert runs. On a slow disk, a small insert would
+/// only queue behind the first insert's flush, and the next calls would queue behind both.
 const STORED_IN: Duration = Duration::from_micros(16);
-/// The number of messages, waiting and being inserted together, up to which an insert starts at
+/// The maximum number of messages, waiting or being inserted, for which a second insert starts at
 /// once. Two commits that share a flush cost less than waiting for the first commit.
 const FEW: usize = 4;
 
@@ -70,11 +70,11 @@ pub(crate) struct Coalescer {
     room: Arc<Notify>,
     /// The number of callers that wait for room.
     waiting: AtomicUsize,
-    /// Lets one of them try at a time, in the order in which they came.
+    /// Lets the callers that wait for room try one after another, in order of arrival.
     turn: Mutex<()>,
 }
 
-/// Counts a caller that waits for room, until it is dropped.
+/// Counts a caller that waits for room. Dropping this value ends the count.
 struct WaitingCaller<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingCaller<'a> {
@@ -100,8 +100,8 @@ pub(crate) struct Joined {
 
 impl Coalescer {
     /// Creates a coalescer for a queue with `lanes` priorities or partitions. Either all of its
-    /// messages have a unique key, or none has. An insert takes at most `rows` rows of at most
-    /// `max_batch` messages each.
+    /// messages have a unique key, or none of them has. An insert takes at most `rows` rows of at
+    /// most `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
         let waiting =
@@ -154,7 +154,7 @@ impl OpenRows {
         let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
         // Only the last row of a priority or partition grows, so that its messages stay in order.
-        // Messages with other column values have rows of their own.
+        // Messages with other column values go into separate rows.
         let last = self.batches.iter().rposition(|batch| batch.lane == lane && batch.columns.as_deref() == columns);
         let at = last.filter(|at| {
             let batch = &self.batches[*at];
@@ -206,8 +206,8 @@ impl Waiting for OpenRows {
         self.batches.len() > self.lanes || waiting >= least || are_few
     }
 
-    /// Takes the oldest rows. A row with column values is taken alone. Messages that are not worth
-    /// a second insert are left to the first one.
+    /// Takes the oldest rows. A row with column values is taken alone. Messages that do not justify
+    /// a second insert wait for the first one's task.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;

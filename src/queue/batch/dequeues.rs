@@ -54,8 +54,8 @@ impl Waiting for Requests {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(|request| request.n).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest request, and later requests that dequeue in the same way, for at most a
-    /// page of messages. Drops requests whose callers have left.
+    /// Takes the oldest request, and later requests with the same mode, up to a page of messages in
+    /// total. Drops requests whose callers have left.
     fn next(&mut self, _: &Running) -> Option<(Vec<DequeueRequest>, usize)> {
         let (mut requests, mut others) = (Vec::<DequeueRequest>::new(), VecDeque::new());
         let (mut asked, mut is_full) = (0, false);

@@ -1,5 +1,5 @@
-//! Wakes listening consumers. Consumers of this process wake at once. Consumers of other processes
-//! wake by a notification, which is sent once for many commits.
+//! Wakes listening consumers. Consumers of this process wake at once. A notification, which many
+//! commits share, wakes consumers of other processes.
 
 use std::{
     collections::BTreeSet,
@@ -47,7 +47,8 @@ impl Waiting for Channels {
         (count > 0).then_some((channels, count))
     }
 
-    /// Returns no calls, because no caller waits. The next caller's task also sends these channels.
+    /// Returns no calls, because no caller waits. The next caller's task also notifies these
+    /// channels.
     fn abandoned(&mut self) -> Vec<Infallible> {
         Vec::new()
     }
@@ -139,7 +140,7 @@ async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) ->
         // On a busy machine, the first reply may arrive during the first poll, before the second
         // statement is sent.
         Either::Left((answer, second)) => {
-            let _ = second.now_or_never(); // sends the second; its answer is not needed
+            let _ = second.now_or_never(); // sends the second statement, whose answer is not needed
             answer
         }
         Either::Right((_, first)) => first.await,

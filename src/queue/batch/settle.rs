@@ -1,5 +1,5 @@
 //! Lets calls that end leases share statements. Calls that arrive while a statement runs are
-//! combined.
+//! combined in the next statement.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -45,7 +45,7 @@ impl Ending {
         }
     }
 
-    /// Returns true if one statement can perform both.
+    /// Returns true if one statement can perform both endings.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -70,8 +70,8 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<Option<f64>>,
     pub errors: Vec<String>,
-    /// The number of each request for an id whose lease an earlier request ends, with that id. The
-    /// later request has lost the lease.
+    /// Pairs of a request's number and a message's id. An earlier request ends the lease of that
+    /// message, so this request has lost it.
     ended_before: Vec<(usize, i64)>,
 }
 

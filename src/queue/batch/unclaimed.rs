@@ -1,7 +1,7 @@
 //! Dequeued messages without a caller, which go back to the queue.
 //!
-//! A task puts them back. If it ends with its runtime, the messages are kept here, and the next
-//! dequeue puts them back.
+//! A task puts these messages back. If the task ends with its runtime, the messages are stored
+//! here, and the next dequeue puts them back.
 
 use std::{
     collections::VecDeque,
@@ -42,7 +42,7 @@ impl Kept {
     }
 }
 
-/// One message, or one row that is not a batch, that its consumer cannot read.
+/// A message or a malformed row that its consumer cannot read.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub id: i64,
@@ -50,7 +50,7 @@ pub(crate) struct Unreadable {
     pub attempt: i32,
     pub released: i32,
     pub enqueued_at: Time,
-    /// The row's array of payloads, or a new array with one payload.
+    /// The payloads, as an array: that of the malformed row, or a new array with one payload.
     payload: Bytes,
     metadata: Option<Bytes>,
     /// The values of the row's columns that users added.
@@ -59,7 +59,7 @@ pub(crate) struct Unreadable {
 }
 
 impl Unreadable {
-    /// Copies a row that is not a batch.
+    /// Copies a malformed row.
     pub fn of_row(
         (id, size, (attempt, released), enqueued_at): (i64, i32, (i32, i32), Time),
         payload: &Received<'_>,
@@ -113,7 +113,7 @@ impl Unreadable {
         }
     }
 
-    /// Returns the leases, if any. There are at most as many as a row may have messages.
+    /// Returns the leases, at most as many as a row can have messages.
     pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
         let (id, attempt) = (self.id, self.attempt);
         let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);

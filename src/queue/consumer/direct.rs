@@ -16,11 +16,11 @@ use crate::{
 impl<T: Payload> Consumer<T> {
     /// Waits for one message, delivered at most once. While it waits, it can also receive messages
     /// that [`Queue::send_direct`](crate::Queue::send_direct) sends inside notifications. Use this
-    /// method for rare messages that must arrive fast: before and after each wait, the consumer
-    /// enters and leaves a list of waiting consumers.
+    /// method for rare messages that must arrive fast: the consumer enters a list of waiting
+    /// consumers before each wait, and leaves the list after it.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         loop {
-            // An unreadable message has failed its attempt.
+            // The attempt of an unreadable message has failed, so the loop continues.
             if let Some(message) = self.offer_receive_direct().await?.accept(Ok)?.pop() {
                 return Ok(message);
             }

@@ -1,5 +1,5 @@
-//! Dequeued messages for a caller that may be gone when the answer arrives, as in a program in
-//! another language.
+//! Dequeued messages for a caller that may be gone when the answer arrives, for example a program
+//! in another language.
 
 use std::mem;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased but have no owner yet. They become the caller's when it
+/// Messages that were taken or leased but have no owner yet. They belong to the caller once it
 /// accepts them. **If the offer is dropped, they go back** to the queue, and no attempt is counted.
 ///
 /// Use an offer in programs that pass messages to a receiver that may have stopped waiting: a
@@ -30,7 +30,7 @@ use crate::{
 pub struct Offer<T> {
     queue: Queue<T>,
     pages: Vec<Batches>,
-    /// The message of a notification, if the offer holds one.
+    /// The message from a notification, if there is one.
     letter: Option<Letter>,
     count: usize,
 }
@@ -54,7 +54,7 @@ impl<T: Payload> Offer<T> {
     }
 
     /// Hands the messages over to the caller. `read` converts each payload. If `read` refuses a
-    /// payload, its message fails the attempt with that reason, like a message whose payload is not
+    /// payload, the message's attempt fails with that reason, as it does for a payload that is not
     /// a `T` ([`Queue::take`], [`Queue::lease`]). The other messages are returned.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ impl<T: Payload> Offer<T> {
 
     /// Accepts messages like [`accept`](Self::accept), if `confirm` agrees. `confirm` converts all
     /// messages together. If it returns `None`, nothing is accepted: no attempt fails, and all
-    /// messages go back. Programs in another language use this method, because they may be
-    /// interrupted while they read.
+    /// messages go back. Programs in other languages use this method, because an interrupt may stop
+    /// them while they read the messages.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).
@@ -166,7 +166,8 @@ impl<T: Payload> Consumer<T> {
                     }
                     match until {
                         None => self.idle(rings).await,
-                        // This part only waits, so it may be dropped.
+                        // The time limit can interrupt this call, because it only waits and takes
+                        // no messages.
                         Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(())),
                     }
                 }

@@ -95,9 +95,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns `Ok` for errors after which a consumer dequeues again. These are a lost connection,
-    /// which each guarantee allows for, and the end of another runtime that ran the shared
-    /// statement. Returns all other errors.
+    /// Returns `Ok` for errors after which a consumer dequeues again: a lost connection, which each
+    /// guarantee allows for, and the end of another runtime that ran the shared statement. Returns
+    /// all other errors.
     pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
@@ -129,8 +129,8 @@ impl<T: Payload> Consumer<T> {
         heard(&mut self.subscription)
     }
 
-    /// Records a dequeue, which may have come after a pause. A short dequeue left nothing due.
-    /// Returns the number of notifications before the dequeue.
+    /// Records a dequeue, which may have come after a pause. If it is short, no due message was
+    /// left. Returns the number of notifications before the dequeue.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();
@@ -162,7 +162,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits one step after a dequeue that left nothing due and began after `rings` notifications.
-    /// The poller dequeues `messages` for the consumer.
+    /// The queue's poller dequeues `messages` for the consumer.
     async fn wait(
         &mut self,
         messages: Option<(usize, DequeueMode)>,

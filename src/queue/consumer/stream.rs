@@ -1,5 +1,5 @@
-//! A consumer as a stream of single leased messages. They wait in a buffer, which releases those
-//! that the caller does not ask for in time.
+//! A consumer as a stream of single leased messages. A buffer contains the leased messages, and
+//! releases those that the caller does not request in time.
 
 use std::{
     collections::VecDeque,
@@ -32,29 +32,29 @@ use crate::{
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
-    /// Turns the consumer into a [`Stream`] of messages, leased at least once. The caller owns each
-    /// message until its lease ends, and acknowledges it ([`Queue::ack`](crate::Queue::ack)),
-    /// retries, buries or releases it.
+    /// Turns the consumer into a [`Stream`] of leased messages, delivered at least once. The caller
+    /// owns each message until its lease ends, and acknowledges it
+    /// ([`Queue::ack`](crate::Queue::ack)), retries, buries or releases it.
     ///
-    /// - The stream leases up to `prefetch` messages at a time, from 1 to 32,768, and only when it
-    ///   is polled while it holds none. It never holds more. Choose at most the number of messages
-    ///   that the caller handles in half of the lease time.
+    /// - The stream leases up to `prefetch` messages at a time, from 1 to 32,768. It leases only
+    ///   when it is polled and has no messages left, so it never has more than `prefetch`. Choose
+    ///   at most the number of messages that the caller handles in half of the lease time.
     /// - When the stream returns a message, about half of the queue's lease time or more is left.
-    ///   If the caller is slow, the stream releases messages that it has held for longer, and no
+    ///   If the caller is slow, the stream releases messages that have waited for longer, and no
     ///   attempt is counted. When the stream is dropped, it releases all its messages in the same
     ///   way.
     /// - The stream never ends. An error is an item, and the stream continues with the next poll.
     ///   It leases again a tenth of a second after an error; after several errors in a row, the
-    ///   pause grows up to ten seconds. The caller decides whether to continue. After the queue was
+    ///   pause grows up to ten seconds. The caller decides whether to continue. Once the queue is
     ///   dropped, each item is an error ([`Error::is_no_queue`]).
-    /// - A poll may be abandoned at any time, as in `select!`. Messages that arrive after that are
-    ///   returned by the next poll.
+    /// - A poll may be abandoned at any time, as in `select!`. The next poll returns messages that
+    ///   arrive after that.
     ///
-    /// Poll it within a tokio runtime. To work on several messages at the same time, with retries
-    /// and renewed leases, see [`Worker`](crate::Worker).
+    /// Poll the stream within a tokio runtime. To work on several messages at the same time, with
+    /// retries and renewed leases, see [`Worker`](crate::Worker).
     ///
     /// ```
-    /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
+    /// use futures_util::StreamExt; // or `StreamExt` of `futures` or `tokio_stream`
     /// # use trunkline::{Queue, Wait};
     /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
     /// let mut stream = mails.consumer(Wait::default()).messages(100);
@@ -81,8 +81,8 @@ impl<T: Payload> Consumer<T> {
 
 /// A stream of leased messages: see [`Consumer::messages`].
 pub struct Messages<T> {
-    /// The task that fills the buffer holds this lock. If its runtime ends, another task can take
-    /// the lock.
+    /// The consumer. The task that fills the buffer locks it. If that task's runtime ends, another
+    /// task can take the lock.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
     prefetch: usize,
     /// The maximum time that a message waits in the buffer.
@@ -175,7 +175,8 @@ impl<T> Buffer<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the stream waits for messages, and whether messages wait for the stream.
+    /// Returns two flags: true if the stream waits for messages, and true if messages wait for the
+    /// stream.
     fn waiting(&self) -> (bool, bool) {
         let state = self.state();
         (state.is_wanted, !state.messages.is_empty())

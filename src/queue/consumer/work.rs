@@ -37,7 +37,6 @@ enum Tried<R> {
     Failed(Vec<Lease>, Failure),
 }
 
-/// Refuses to work on no message.
 pub(crate) fn at_least_one(n: usize) -> Result<()> {
     if n == 0 {
         return Err(Error::invalid("take_with takes at least one message, not 0"));
@@ -45,8 +44,8 @@ pub(crate) fn at_least_one(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Converts an error from before the commit. If the connection broke then, the outcome is known:
-/// nothing happened, and no attempt is counted.
+/// Converts an error that occurred before the commit. If the connection broke then, the outcome is
+/// known: nothing happened, and no attempt is counted.
 fn not_committed(error: Error) -> Error {
     let text = format!("the connection broke before the commit, so the work has had no effect ({error})");
     error.without_effect(text)
@@ -55,7 +54,7 @@ fn not_committed(error: Error) -> Error {
 /// The outcome of one try.
 pub(crate) enum Worked<R> {
     Done(R),
-    /// Nothing is due, or other sessions hold all due messages.
+    /// No message is due, or other sessions have locked all due messages.
     Nothing,
     /// The attempt was counted, or the messages will be tried one at a time.
     Failed,
@@ -92,11 +91,11 @@ impl<T: Payload> Consumer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`is_work_failed`](crate::Error::is_work_failed): the work failed so that its message is a
-    /// dead letter now. [`downcast_ref`](crate::Error::downcast_ref) returns the work's error. Call
-    /// the method again for the next messages.
+    /// [`is_work_failed`](crate::Error::is_work_failed): the work failed, and its message became a
+    /// dead letter. [`downcast_ref`](crate::Error::downcast_ref) returns the work's error. Call the
+    /// method again for the next messages.
     /// [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the
-    /// commit. `n` is 0. Otherwise the errors of the database.
+    /// commit. The call also fails if `n` is 0, and with the errors of the database.
     pub async fn take_with<R, E: Into<Failure>>(
         &mut self,
         n: usize,
@@ -111,14 +110,14 @@ impl<T: Payload> Consumer<T> {
                 Worked::Done(result) => return Ok(result),
                 Worked::Nothing => {
                     held += 1;
-                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
+                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session has locked the message
                 }
                 Worked::Failed => held = 0,
             }
         }
     }
 
-    /// Makes one try, with messages that are due now.
+    /// Makes one attempt with messages that are due now.
     pub(crate) async fn work_once<R, E: Into<Failure>>(
         &mut self,
         n: usize,

@@ -19,8 +19,8 @@ struct Next {
 }
 
 impl Compaction {
-    /// Returns true if a compaction is due. The caller must then compact; other callers no longer
-    /// see it as due.
+    /// Returns true if a compaction is due. The caller must then compact, because no other caller
+    /// will.
     pub fn claim(&self, now: Instant) -> bool {
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = next.at.is_none_or(|at| now >= at);

@@ -1,6 +1,6 @@
 //! The floors of a queue, one for each of its lanes. Most queues have a single lane; a queue with
-//! priorities has one per priority. A backlog in one lane must not keep the floor of another one
-//! low.
+//! priorities has one lane per priority. With separate floors, a backlog in one lane does not hold
+//! down the floor of another lane.
 
 use std::{
     collections::HashMap,
@@ -135,7 +135,7 @@ mod tests {
             running: 9,
             next: 9,
         };
-        // The first lane has a backlog, the second has traffic.
+        // The first lane has a backlog, and messages flow through the second lane.
         for clock in [100, 200, 300] {
             lanes.saw(&[look(50, clock), look(clock - 1, clock)], now, Duration::ZERO);
         }

@@ -7,8 +7,8 @@ use crate::{
     queue::message::draft::sealed::Parts,
 };
 
-/// Returns the values of a message as the statements take them: a JSON object, the same text for
-/// equal values. `None` if the message has none.
+/// Returns the column values of a message as a JSON object, which has the same text for equal
+/// values. Returns `None` if the message has no column values.
 ///
 /// # Errors
 /// The message also has a unique key.

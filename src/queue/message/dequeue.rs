@@ -28,7 +28,7 @@ pub struct Dequeue {
 }
 
 impl Dequeue {
-    /// Asks for at most `n` messages. A lease lasts for the queue's lease time, and a consumer
+    /// Requests at most `n` messages. A lease lasts for the queue's lease time, and a consumer
     /// waits until at least one message is due.
     #[must_use]
     pub fn up_to(n: usize) -> Self {
@@ -46,7 +46,8 @@ impl Dequeue {
     /// messages. Unlike a timeout around the call, this limit never loses messages that were
     /// already dequeued, because the call always waits for a running statement. If that statement
     /// loses its connection after the limit, the call returns the error instead of trying again.
-    /// With zero, the call asks the queue once. Calls that do not wait return an error.
+    /// With a limit of zero, the call checks the queue once. Calls that do not wait return an
+    /// error.
     #[must_use]
     pub fn within(self, longest: Duration) -> Self {
         Self { within: Some(longest), ..self }

@@ -94,7 +94,7 @@ impl Failure {
     /// ```
     /// # use std::{io, time::Duration};
     /// # use trunkline::RetryPolicy;
-    /// // What the network did passes; nothing else does.
+    /// // I/O errors are retried. All other failures make the message a dead letter.
     /// let policy = RetryPolicy::custom(|attempt, failure| {
     ///     failure.downcast_ref::<io::Error>().map(|_| Duration::from_secs(10) * attempt)
     /// });

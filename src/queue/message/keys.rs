@@ -25,8 +25,8 @@ pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     (first % lanes.max(1)) as u16
 }
 
-/// The partitions of a queue with keys, as last read. If partitions are added later, all of them
-/// get other numbers.
+/// The partitions of a queue with keys, as last read from the database. When partitions are added,
+/// all of them are renumbered.
 pub(crate) struct KeyLanes(AtomicU32);
 
 impl KeyLanes {

@@ -1,5 +1,5 @@
 //! Metadata: names and values next to a payload. Postgres stores the metadata of one message as a
-//! JSON object, and that of a row as an array of such objects.
+//! JSON object, and the metadata of a row as an array of such objects.
 
 mod wire;
 

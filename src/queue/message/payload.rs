@@ -19,9 +19,9 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 
 /// A payload: any type that can be converted to and from a Postgres value.
 ///
-/// Implemented for every type that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`,
-/// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, and
-/// `Vec`s of these types for queues of arrays.
+/// This trait is implemented for every type that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`,
+/// `String`, integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations,
+/// and `Vec`s of these types for queues of arrays.
 ///
 /// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails, with the
 /// text of the error or the panic as the reason. The other messages are delivered. If a [`ToSql`]

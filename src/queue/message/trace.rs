@@ -42,7 +42,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Starts a trace with random ids, sampled.
+    /// Starts a sampled trace with random ids.
     #[must_use]
     pub fn root() -> Self {
         let (high, low) = (random(), random());

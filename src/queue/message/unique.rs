@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 const MAX_KEY: usize = 1024;
 const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// A key that no other message in the queue may have, and the time for which the key is kept. The
-/// queue needs [`Settings::uniqueness`](crate::Settings::uniqueness).
+/// A key that no other message in the queue may have, and the time for which the queue keeps the
+/// key. The queue needs [`Settings::uniqueness`](crate::Settings::uniqueness).
 ///
 /// The key is kept until the message has ended, unless [`Unique::within`] is set. A message ends
 /// when it is acknowledged, archived, taken, cancelled or purged, or becomes a dead letter. The key
@@ -23,13 +23,13 @@ const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 /// # use trunkline::{Draft, Enqueued, Queue, Result, Unique};
 /// # async fn example(reports: Queue<String>) -> Result<()> {
 /// let report = || Draft::new("of acme".to_owned());
-/// // The id of the message that waits already, if there is one.
+/// // The id of the new message, or of the message that is already waiting.
 /// let id = reports.enqueue(report().unique("acme")).await?.id();
 /// let hourly = Unique::key("acme, hourly").within(Duration::from_secs(3600));
 /// if let Enqueued::Duplicate(first) = reports.enqueue(report().unique(hourly)).await? {
 ///     println!("{first} was enqueued within the last hour");
 /// }
-/// // Runs once no call has asked for ten seconds.
+/// // Runs ten seconds after the last call.
 /// let on_demand = Unique::key("acme, on demand").replacing();
 /// let debounced = report().unique(on_demand).after(Duration::from_secs(10));
 /// reports.enqueue(debounced).await?;
@@ -142,7 +142,8 @@ impl Enqueued {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     pub keys: Vec<Option<Box<str>>>,
-    /// The number of seconds for which each key is kept; null if until the message has ended.
+    /// The number of seconds for which each key is kept; null for a key that is kept until its
+    /// message ends.
     pub terms: Vec<Option<f64>>,
     pub replace: Vec<bool>,
 }

@@ -60,7 +60,7 @@ fn of_ticks(queue: &str) -> (Counter, Histogram) {
     )
 }
 
-/// The name of the database's shard, if the database is one. It is attached to the database's
+/// The name of the shard, if the database is a shard. The name is attached to the database's
 /// handle.
 #[derive(Debug, Default)]
 pub(crate) struct ShardName(OnceLock<String>);
@@ -88,7 +88,7 @@ pub(crate) struct Metrics {
     find_seconds: Histogram,
     cancel_seconds: Histogram,
     reschedule_seconds: Histogram,
-    /// The histograms by outcome; only the first three outcomes have one.
+    /// The histograms by outcome. Only `Done`, `Retried` and `Dead` have one.
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
     running: Gauge,
@@ -236,7 +236,7 @@ impl Metrics {
         self.prefetched.set(messages as f64);
     }
 
-    /// Counts a worker, until the returned guard is dropped.
+    /// Returns a guard that resets the worker's gauges when it is dropped.
     pub fn worker(&self) -> WorkerMetrics<'_> {
         WorkerMetrics(self)
     }
@@ -312,7 +312,7 @@ impl Watch {
         Self { now, began: now, wall: SystemTime::now() }
     }
 
-    /// The time since the last reading.
+    /// Reads the clock, and returns the time since the last reading.
     pub fn lap(&mut self) -> Lap {
         let now = Instant::now();
         Lap(std::mem::replace(&mut self.now, now), now)
@@ -334,7 +334,7 @@ impl IntoF64 for Lap {
     }
 }
 
-/// The time from a message's due time to the last reading of a watch. It is computed only if a
+/// The time from a message's enqueue to the last reading of a watch. It is computed only if a
 /// recorder asks for it.
 struct Lag<'a> {
     since: SystemTime,

@@ -21,12 +21,12 @@ pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Sp
     }
 }
 
-/// The span of a statement that leases up to `n` messages; `got` is their number.
+/// The span of a statement that leases up to `n` messages. The field `got` is the number leased.
 pub(crate) fn lease(queue: &str, n: usize) -> Span {
     debug_span!("lease", queue, n, got = Empty)
 }
 
-/// The span of a statement that takes up to `n` messages; `got` is their number.
+/// The span of a statement that takes up to `n` messages. The field `got` is the number taken.
 pub(crate) fn take(queue: &str, n: usize) -> Span {
     debug_span!("take", queue, n, got = Empty)
 }
@@ -36,12 +36,14 @@ pub(crate) fn find(queue: &str, id: i64) -> Span {
     debug_span!("find", queue, id, state = Empty)
 }
 
-/// The span of a statement that cancels up to `n` messages; `got` is their number.
+/// The span of a statement that cancels up to `n` messages. The field `got` is the number
+/// cancelled.
 pub(crate) fn cancel(queue: &str, n: usize) -> Span {
     debug_span!("cancel", queue, n, got = Empty)
 }
 
-/// The span of a statement that reschedules up to `n` messages; `got` is their number.
+/// The span of a statement that reschedules up to `n` messages. The field `got` is the number
+/// rescheduled.
 pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
     debug_span!("reschedule", queue, n, got = Empty)
 }

@@ -22,7 +22,8 @@ use crate::{
     },
 };
 
-/// The possible ids: at least the first row's, with room for one more row above the highest.
+/// The range of possible ids. It begins with the first row's ids, and ends one row below the
+/// highest number.
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 /// The maximum duration of a lease, and of a delay.
 const LONGEST: f64 = 365.0 * 86_400.0;
@@ -103,13 +104,13 @@ impl<T> Queue<T> {
         self.settle(Ending::Release, leases).await.map(drop)
     }
 
-    /// Acknowledges messages inside the caller's transaction. The effects and the acknowledgement
-    /// commit together, so the effects happen exactly once, and no transaction is open during the
-    /// work.
+    /// Acknowledges messages inside the caller's transaction. The transaction's other effects
+    /// commit together with the acknowledgement, so these effects happen exactly once. The work
+    /// itself needs no open transaction.
     ///
     /// # Errors
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): another consumer has leased the
-    /// message. Roll back, so that the effects are undone.
+    /// message. Roll back to undo the effects.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,
@@ -164,8 +165,8 @@ impl<T> Queue<T> {
         }))
     }
 
-    /// Ends leases together with other calls. Returns the number of messages that became dead
-    /// letters because their attempts were exhausted.
+    /// Ends leases with a statement that other calls may share. Returns the number of messages that
+    /// became dead letters because their attempts were exhausted.
     pub(crate) async fn settle<L: Into<Lease>>(
         &self,
         ending: Ending,
@@ -196,8 +197,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Returns the leases sorted and distinct. Rejects ids that no queue has assigned: in a shared
-/// statement, they would make all callers fail.
+/// Returns the leases sorted and distinct. Rejects ids that no queue has assigned, because they
+/// would make all calls of a shared statement fail.
 pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Item = L>) -> Result<Vec<Lease>> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     if let Some(lease) = leases.iter().find(|lease| !IDS.contains(&lease.id)) {

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A message that was acknowledged by [`Queue::archive`].
+/// A message that was acknowledged with [`Queue::archive`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Archived<T> {

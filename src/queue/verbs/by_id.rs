@@ -31,7 +31,7 @@ pub enum State {
     Leased,
     /// The message has exhausted its attempts, and is a dead letter.
     Dead,
-    /// The message was acknowledged by [`Queue::archive`].
+    /// The message was acknowledged with [`Queue::archive`].
     Archived,
 }
 
@@ -121,8 +121,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Returns the ids of leases that no longer exist. A lease whose time has merely passed still
-    /// exists.
+    /// Returns the ids of leases that no longer exist. A lease that has only expired still exists.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
         let rows = self.shared.query_again(&self.shared.sql.gone, &[&self.shared.name(), &ids, &attempts]).await?;

@@ -45,7 +45,7 @@ impl<T> Queue<T> {
     /// [`Queue::prune`].
     ///
     /// A waiting message is no longer delivered; the rest of its batch is unchanged. **The lease of
-    /// a leased message ends now**: its handler may have done its work already, and continues until
+    /// a leased message ends now**. Its handler may already have done its work, and continues until
     /// it notices. A call that then acknowledges, retries or renews the message finds the lease
     /// lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker)
     /// checks its leases twice a second, so it cancels the token of
@@ -54,9 +54,9 @@ impl<T> Queue<T> {
     /// has ended by its own clock.
     ///
     /// The call waits up to ten seconds for a message that a transaction has locked (to take it, or
-    /// to acknowledge it). The call does not return the message's id if that transaction deletes it
-    /// with its commit, or still holds it after ten seconds. If the call is dropped, it waits for
-    /// no more messages, but a running statement still takes effect.
+    /// to acknowledge it). The call does not return the message's id if that transaction deletes
+    /// the message, or still has it locked after ten seconds. If the call is dropped, it stops
+    /// waiting, but a running statement still takes effect.
     ///
     /// # Errors
     /// A database error; some of the messages may already be deleted.
@@ -82,16 +82,16 @@ impl<T> Queue<T> {
     /// when it commits. Until then, a worker that ends or renews a lease of one of these messages
     /// waits.
     ///
-    /// Messages that another session keeps locked for longer than a tenth of a second are ignored:
-    /// waiting while holding locks could end in a deadlock. Larger batches are split beforehand,
-    /// outside the transaction.
+    /// The call ignores messages that another session keeps locked for longer than a tenth of a
+    /// second, because waiting while holding locks could cause a deadlock. Larger batches are split
+    /// beforehand, outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }
 
-    /// Reschedules like [`Queue::reschedule`], in the caller's transaction: the messages are due at
-    /// their new time if and when it commits, and consumers are woken then. Messages that another
-    /// session has locked are ignored, as in [`Queue::cancel_in`].
+    /// Reschedules like [`Queue::reschedule`], in the caller's transaction: if and when it commits,
+    /// the messages are due at their new time, and consumers wake. Ignores messages that another
+    /// session has locked, as in [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -101,8 +101,8 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
     }
 
-    /// Tries again to change messages that other sessions have locked, each time in a new
-    /// transaction. Waiting while holding locks could end in a deadlock.
+    /// Changes messages. Tries again for messages that other sessions have locked, each time in a
+    /// new transaction, because waiting while holding locks could cause a deadlock.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
@@ -146,8 +146,8 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// Makes one try in its own transaction. Returns the changed ids and the locked ids.
-    /// Rescheduled messages wake waiting consumers even if the caller stops waiting.
+    /// Tries once to change messages, in its own transaction. Returns the changed ids and the
+    /// locked ids. Rescheduled messages wake waiting consumers even if the caller stops waiting.
     async fn change(self: &Arc<Self>, change: Change, ids: Vec<i64>) -> Result<(Vec<i64>, Vec<i64>)> {
         let (shared, span) = (self.clone(), change.span(self.name(), ids.len()));
         let noted = span.clone();
@@ -192,7 +192,7 @@ fn within_bounds(due: Due) -> Result<f64> {
 
 /// The maximum wait for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause is short, because most locks are held only until a commit that is already
-/// running.
+/// The first pause between tries. It is short, because a session usually holds such a lock only
+/// until a commit that is already running.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(100);

@@ -8,10 +8,11 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Returns the values of messages in columns that you added to the queue's table: texts by
-    /// column name, with the message's id. The messages may be waiting, leased, dead or archived. A
-    /// message that was taken or acknowledged is not in the result, nor is a column whose value is
-    /// null. [`Draft::column`](crate::Draft::column) sets the values.
+    /// Returns the values of these messages in the columns that you added to the queue's table.
+    /// Each entry has a message's id and its values, as texts by column name. The messages may be
+    /// waiting, leased, dead or archived. A message that was taken or acknowledged is not in the
+    /// result, nor is a column whose value is null. [`Draft::column`](crate::Draft::column) sets
+    /// the values.
     ///
     /// ```
     /// # use trunkline::{Draft, Queue, Result};

@@ -1,4 +1,4 @@
-//! Dead letters: messages whose attempts are exhausted, in a table of their own.
+//! Dead letters: messages whose attempts are exhausted, in a separate table.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -105,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Processes pages, up to and including the first that is not full.
+/// Processes one page after another, until a page is not full.
 async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
     let mut count = 0;
     loop {

@@ -1,6 +1,6 @@
 //! Runs dequeues for callers. A separate task sends the statement, and puts the messages back if
-//! the caller has stopped waiting. So a dropped future neither loses messages nor holds them until
-//! their lease ends.
+//! the caller has stopped waiting. A dropped future therefore neither loses messages nor keeps them
+//! leased.
 
 mod back;
 
@@ -44,7 +44,8 @@ impl DequeueMode {
 }
 
 impl Shared {
-    /// Warns if a take whose error the caller does not receive may have removed messages.
+    /// Logs a warning if a failed take may have removed messages, because its caller receives no
+    /// error.
     pub(crate) fn may_have_lost(&self, error: &Error, how: DequeueMode, wanted: usize) {
         if error.is_outcome_unknown() && matches!(how, DequeueMode::Take) {
             warn!(queue = self.name(), %error, "a take may have removed up to {wanted} messages that no caller receives");
@@ -60,7 +61,7 @@ impl Shared {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
                 // The caller receives the earlier pages. In a queue with keys, the worker needs the
-                // error instead, because messages may be leased that it has not received.
+                // error instead, because it may hold leases whose messages it has not received.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
                     self.may_have_lost(&error, how, wanted);
                     break;
@@ -122,7 +123,7 @@ impl Shared {
                 shared.metrics.settled(End::Done, asked, lost, began);
                 Ok((leased, ended))
             });
-            let _ = answer.send(outcome); // if the caller has left, the drop puts the messages back
+            let _ = answer.send(outcome); // if the caller has left, dropping the outcome puts the messages back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
         let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
@@ -140,7 +141,7 @@ impl Shared {
         answered.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// Runs one statement for requests that dequeue in the same way.
+    /// Runs one statement for requests with the same mode.
     async fn dequeue_for(self: &Arc<Self>, requests: Vec<DequeueRequest>) {
         let asks: Vec<usize> = requests.iter().map(|request| request.n).collect();
         let (n, how) = (asks.iter().sum::<usize>() as i32, requests[0].how);
@@ -174,8 +175,8 @@ impl Shared {
         Ok(self.dequeued(rows, how, began, span))
     }
 
-    /// Decodes the messages. There is no `await` between this call and the caller, so no message
-    /// can be dropped.
+    /// Decodes the messages. The caller receives them without another `await`, so none of them can
+    /// be lost if the call is dropped.
     ///
     /// If a take returns unreadable messages, this method starts a task that puts them back and
     /// counts an attempt for each of them.
@@ -342,8 +343,8 @@ struct Opened<'a> {
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages whose payloads cannot be read as a `T`. After a take in a transaction of its own,
-    /// the library is already putting them back.
+    /// Messages whose payloads cannot be read as a `T`. After a take in a separate transaction, the
+    /// library has already begun to put them back.
     pub unreadable: Vec<Unreadable>,
     /// True if any message was unreadable. More messages may then be due, even if none was
     /// returned.

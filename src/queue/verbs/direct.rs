@@ -52,7 +52,7 @@ impl<T: Payload> Queue<T> {
     /// [`Draft`](crate::Draft) that is due later, or that has a key, a unique key, a priority or
     /// column values, is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
-        // A notification has no place for these.
+        // A notification cannot carry these options.
         let is_more = message.key().is_some()
             || message.priority() != 0
             || message.unique().is_some()
@@ -85,8 +85,8 @@ pub(crate) struct Mailbox {
     /// The lock of the session that listened when the consumer entered the list. `Some` while that
     /// session may receive a message for this consumer.
     entered: Option<i64>,
-    /// The statement that removes the consumer from the list, in a task of its own: if its call is
-    /// dropped, the next call needs the answer.
+    /// The task that removes the consumer from the list. If a call is dropped while it waits for
+    /// this task, the next call needs the task's answer.
     leaving: Option<JoinHandle<Result<bool>>>,
 }
 
@@ -105,8 +105,8 @@ impl Mailbox {
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Waits for a message. Returns `None` if the listener has changed, and the consumer must leave
-    /// the list and enter it again.
+    /// Waits for a message. Returns `None` if the listener has changed. The consumer must then
+    /// leave the list and enter it again.
     pub async fn letter(&mut self) -> Result<Option<Letter>> {
         tokio::select! {
             biased;
@@ -139,8 +139,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Removes the consumer from the list. Returns false if it was not there any more, because a
-    /// message has been sent to it.
+    /// Removes the consumer from the list. Returns false if the consumer was no longer in the list,
+    /// because a message has been sent to it.
     async fn remove(&mut self) -> Result<bool> {
         let leaving = self.leaving.get_or_insert_with(|| {
             let (shared, name) = (self.shared.clone(), self.name.clone());
@@ -184,8 +184,8 @@ impl Mailbox {
     }
 }
 
-/// A direct message that is being passed to a caller. If it is dropped, it is enqueued, because no
-/// other copy exists.
+/// A direct message that is being passed to a caller. No other copy exists, so dropping this value
+/// enqueues the message.
 pub(crate) struct Letter {
     shared: Arc<Shared>,
     id: i64,

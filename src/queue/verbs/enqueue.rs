@@ -1,4 +1,4 @@
-//! `enqueue`, which adds to a batch that a task inserts, and `enqueue_many`.
+//! `enqueue`, which adds a message to a batch that a task inserts, and `enqueue_many`.
 
 mod cut;
 mod new_row;
@@ -43,7 +43,7 @@ thread_local! {
     static SCRATCH: RefCell<BytesMut> = RefCell::default();
 }
 
-/// A scratch buffer larger than this is not kept.
+/// The maximum size of a scratch buffer that is kept for the next call.
 const SCRATCH_KEPT: usize = 1 << 20;
 
 impl<T: Payload> Queue<T> {
@@ -77,11 +77,11 @@ impl<T: Payload> Queue<T> {
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            // The span is boxed, and only if it is recorded, so that this future stays small.
+            // The span is boxed, if it is recorded at all, so that this future stays small.
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
-        // Boxed for the same reason. The coalescer exists if the queue has uniqueness.
+        // Boxed to keep this future small. The coalescer exists if the queue has uniqueness.
         let unique = message.unique().zip(self.shared.unique.as_ref());
         let unique = unique.map(|(unique, coalescer)| (Box::new(unique.clone()), coalescer));
         let (coalescer, claim) = match &unique {
@@ -134,8 +134,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // Partitions may be added again before the next try. Each time their number at
-                // least doubles, up to 256.
+                // Partitions may be added again before the next try. Each change at least doubles
+                // their number, up to 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -145,8 +145,8 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Sorts the messages by lane, so that equal messages share rows; without keys, whose messages
-    /// keep their order, also by column values.
+    /// Enqueues the messages sorted by lane, so that messages of the same lane share rows. Also
+    /// sorts them by column values, except in a queue with keys, whose messages keep their order.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -176,10 +176,10 @@ impl<T: Payload> Queue<T> {
             return Ok(ids);
         }
         let shared = self.shared.clone();
-        // The commit runs in a separate task: a dropped caller must not leave consumers asleep.
+        // A separate task commits, so that it wakes consumers even if the caller drops this call.
         if cut.is_done() {
-            // This is the usual case: a single statement is the whole transaction. It uses a shared
-            // connection, in one round trip.
+            // Usually a single statement is the whole transaction. It uses a shared connection, in
+            // one round trip.
             return finish(ENQUEUE, async move {
                 let session = shared.db.session(Class::Store).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
@@ -329,8 +329,8 @@ impl Shared {
     }
 
     /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
-    /// others. If the number of partitions has changed, this also separates messages of different
-    /// partitions: a single message can always be stored.
+    /// others. If the number of partitions has changed, the halving also separates messages of
+    /// different partitions, because a single message can always be stored.
     async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);

@@ -34,10 +34,10 @@ impl<T: Payload> Queue<T> {
     /// If another transaction has claimed the message's unique key ([`Unique`](crate::Unique)),
     /// this call waits for the end of that transaction. In the same way, other transactions wait
     /// for the end of yours. If two transactions wait for each other, Postgres ends the deadlock
-    /// with an error for one of them. So enqueue messages with unique keys in the order of their
-    /// keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or serializable
-    /// transaction fails with `40001` if another transaction claimed the key after its snapshot was
-    /// taken.
+    /// with an error for one of them. To avoid this, enqueue messages with unique keys in the order
+    /// of their keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or
+    /// serializable transaction fails with `40001` if another transaction claimed the key after its
+    /// snapshot was taken.
     ///
     /// The notification is part of the transaction, so its commit takes a database-wide lock, like
     /// every `NOTIFY`.
@@ -52,8 +52,9 @@ impl<T: Payload> Queue<T> {
         all.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
-    /// Enqueues messages in the caller's transaction: with one statement for each due time and
-    /// priority among the messages, or with a single statement if some have unique keys.
+    /// Enqueues messages in the caller's transaction. Messages with the same due time, priority and
+    /// column values share a statement. If some messages have unique keys, a single statement
+    /// enqueues all of them.
     ///
     /// # Errors
     /// The errors of [`Queue::enqueue_in`].
@@ -122,8 +123,8 @@ impl<T: Payload> Queue<T> {
         Ok(Box::pin(async move { sent.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
     }
 
-    /// Enqueues many messages like [`Queue::enqueue_many_in`], without waiting, like
-    /// [`Queue::send_enqueue`].
+    /// Enqueues many messages like [`Queue::enqueue_many_in`], but without waiting, as
+    /// [`Queue::send_enqueue`] does.
     ///
     /// # Errors
     /// The errors of [`Queue::send_enqueue`].
@@ -195,8 +196,8 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Groups messages by due time, priority and column values. Each group becomes one statement.
-    /// Messages with keys keep their order: those with column values share a group only if they are
-    /// adjacent.
+    /// Messages with keys must keep their order: if any of them has column values, only adjacent
+    /// messages share a group.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
         let only_adjacent = self.shared.is_keyed() && messages.iter().any(|message| message.columns().is_some());

@@ -17,7 +17,8 @@ impl Shared {
     /// read.
     ///
     /// # Errors
-    /// The queue has no such priority, has no keys, or requires one.
+    /// The queue has no such priority, the message has a key although the queue has no keys, or the
+    /// message has no key although the queue has keys.
     pub fn lane_of(&self, priority: u8, key: Option<&str>) -> Result<u16> {
         let (lane, name) = (self.lane(priority)?, self.name());
         let told = match key {

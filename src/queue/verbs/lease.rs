@@ -43,11 +43,11 @@ impl<T: Payload> Queue<T> {
     /// Leases up to `n` messages, oldest first, for the queue's lease time or for the time in the
     /// [`Dequeue`]. Returns no messages if none are due.
     ///
-    /// Each lease counts an attempt when it begins, so that crashes count. Until the lease ends, no
-    /// other consumer receives the message. If the message is neither acknowledged nor retried by
-    /// then, it is delivered again; the messages of an expired row are delivered separately. After
-    /// the last attempt the message becomes a dead letter. If the call is dropped before it
-    /// returns, the messages are released, and no attempt is counted.
+    /// The attempt is counted when the lease begins, so that crashes count too. Until the lease
+    /// ends, no other consumer receives the message. If the message is neither acknowledged nor
+    /// retried by then, it is delivered again; the messages of an expired row are delivered
+    /// separately. After the last attempt the message becomes a dead letter. If the call is dropped
+    /// before it returns, the messages are released, and no attempt is counted.
     ///
     /// If a message cannot be read as `T`, its attempt fails with that error. The other messages
     /// are returned.
@@ -76,7 +76,7 @@ impl<T: Payload> Queue<T> {
     /// them.
     ///
     /// A message that cannot be read as `T` is skipped. It is delivered again when its lease ends,
-    /// and the attempt counts.
+    /// and this attempt counts.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has the statement's error.

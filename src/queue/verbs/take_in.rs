@@ -32,12 +32,12 @@ impl<T: Payload> Queue<T> {
     /// the transaction, so that the rest stays available to all consumers.
     ///
     /// A message that cannot be read as `T` stays in the queue. If the transaction commits, the
-    /// message's attempt fails with that error. So commit even if no message was returned. The
-    /// readable messages are returned.
+    /// message's attempt fails with that error. Therefore, commit even if the call returns no
+    /// message. The readable messages are returned.
     ///
-    /// If the call is dropped while it waits, or fails when it may have taken messages, no caller
-    /// has these messages. Then a [`Transaction`](crate::postgres::Transaction) cannot be
-    /// committed. Roll back a transaction of another driver.
+    /// If the call is dropped while it waits, or fails after it may have taken messages, no caller
+    /// receives these messages. A [`Transaction`](crate::postgres::Transaction) can then no longer
+    /// be committed. A transaction of another driver must be rolled back by its owner.
     pub async fn take_in(
         &self,
         transaction: &impl InTransaction,
@@ -54,8 +54,8 @@ impl<T: Payload> Queue<T> {
         let undelivered = Undelivered(transaction);
         let (mut is_apart, pages) = (false, &mut taken);
         let outcome = self.take_pages(transaction, n, pages, &mut is_apart).await;
-        // An error of the server has undone the take. Another error may follow a take, for example
-        // if a payload has another type now.
+        // If the server reported the error, it has undone the take. Other errors may follow a
+        // successful take, for example if a payload now has another type.
         let is_undone = |error: &Error| is_apart || error.sqlstate().is_some() || error.is_no_queue();
         if outcome.is_ok() || taken.messages.is_empty() && outcome.as_ref().is_err_and(is_undone) {
             std::mem::forget(undelivered);
@@ -97,8 +97,8 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Messages that a transaction has taken, or may have taken, and that no caller has received. Its
-/// drop makes the transaction fail, because a commit would delete them.
+/// Messages that a transaction has taken, or may have taken, and that no caller has received.
+/// Dropping this value makes the transaction fail, because a commit would delete the messages.
 struct Undelivered<'a, X: InTransaction>(&'a X);
 
 impl<X: InTransaction> Drop for Undelivered<'_, X> {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Shared {
-    /// Waits until something is due or `until` has passed. If the call is dropped, messages that
+    /// Waits until a message is due or `until` has passed. If the call is dropped, messages that
     /// were already dequeued for it are put back.
     pub async fn wait(self: &Arc<Self>, wanted: Wanted<'_>, until: Option<Instant>) -> Result<WakeUp> {
         let (answer, mut answered) = oneshot::channel();
@@ -39,7 +39,7 @@ impl Shared {
         answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
     }
 
-    /// Polls as long as there are waiters.
+    /// Serves the waiters until none is left.
     async fn poll(self: Arc<Self>, mut poller: Poller) {
         // Consumers enter the list just after a dequeue that found nothing.
         let mut may_be_due = false;
@@ -63,8 +63,8 @@ impl Shared {
         }
     }
 
-    /// Returns the seconds until the oldest visible message is due. From time to time it also
-    /// sweeps below the floor.
+    /// Returns the seconds until the oldest visible message is due. If a sweep is due, sweeps below
+    /// the floor first.
     async fn probe(self: &Arc<Self>, poller: &mut Poller) -> Result<Option<f64>> {
         if poller.claim_sweep() {
             self.db.rest();
@@ -73,9 +73,9 @@ impl Shared {
         self.look().await
     }
 
-    /// Runs one statement for all waiters that dequeue in the same way, and wakes waiters that
-    /// dequeue by themselves. Returns true if more messages may be due, because a statement found
-    /// as many as it asked for.
+    /// Runs one statement for each mode in which waiters dequeue, and wakes waiters that dequeue by
+    /// themselves. Returns true if more messages may be due, because a statement found as many as
+    /// it asked for.
     async fn serve(self: &Arc<Self>, poller: &mut Poller) -> bool {
         self.put_back_unclaimed();
         poller.wake_others();

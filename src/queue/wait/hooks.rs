@@ -1,4 +1,4 @@
-//! Hooks that a consumer or a worker calls while it works, for tests, logs and metrics of the
+//! Hooks that a consumer or a worker calls while it works, for the tests, logs and metrics of a
 //! program.
 
 use std::{fmt, sync::Arc};

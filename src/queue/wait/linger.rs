@@ -12,8 +12,8 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// The maximum time that an acknowledgement waits for the next message when nothing is due, to
-/// share its transaction.
+/// The maximum time that an acknowledgement waits when nothing is due, in order to share the
+/// transaction of the next lease.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// A pause that a notification ends.

@@ -1,6 +1,6 @@
 //! The wait list of one queue. Waiting consumers of this process share one probe for the next due
-//! message, one notification that wakes them, and one statement that dequeues. So a hundred waiting
-//! consumers cost as much as one.
+//! message, one notification that wakes them, and one statement that dequeues. A hundred waiting
+//! consumers therefore cost as much as one.
 //!
 //! A consumer enters the list as a waiter, and a poller runs while there are waiters
 //! (`verbs/wait.rs`). When a message may be due, the poller dequeues for all waiters. A waiter that
@@ -67,8 +67,7 @@ impl Waiting for Waiters {
         std::mem::take(&mut self.list)
     }
 
-    /// Drops the waiter. Its consumer then learns that no answer will arrive, and enters the list
-    /// again.
+    /// Drops the waiter, which closes its channel. Its consumer then enters the list again.
     fn fail(waiter: Waiter) {
         drop(waiter);
     }
@@ -139,7 +138,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Returns true if there are waiters. Returns false if the poller must end.
+    /// Returns true if there are waiters. Otherwise the poller must end.
     pub fn goes_on(&mut self) -> bool {
         let goes_on = self.permit.next().is_some();
         let gone = std::mem::take(&mut self.permit.state().waiting.gone);
@@ -163,7 +162,7 @@ impl Poller {
     }
 
     /// Returns true if a notification arrived between a consumer's last dequeue and its entry into
-    /// the list, or if an interval has ended.
+    /// the list, or if a consumer's poll interval has ended.
     pub fn missed(&self) -> bool {
         let now = Instant::now();
         self.permit.state().waiting.list.iter().any(|waiter| match waiter.alarm {
@@ -197,8 +196,8 @@ impl Poller {
         Vec::into_iter(others).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::MayBeDue)));
     }
 
-    /// Takes all waiters out of the list, grouped by the way in which they dequeue.
-    /// [`Poller::answer`] puts them back.
+    /// Takes all waiters out of the list, grouped by their modes. [`Poller::answer`] puts them
+    /// back.
     pub fn groups(&mut self) -> Vec<(DequeueMode, Vec<Waiter>)> {
         let waiters = std::mem::take(&mut self.permit.state().waiting.list);
         let mut groups: Vec<(DequeueMode, Vec<Waiter>)> = Vec::new();
@@ -212,8 +211,8 @@ impl Poller {
         groups
     }
 
-    /// Gives each waiter, in order, one part of the messages that a statement found. Waiters
-    /// without a message return to the list if they have time left.
+    /// Sends each waiter, in order, one part of the messages that a statement found. Waiters
+    /// without a message return to the list if their time is not up.
     pub fn answer(&mut self, waiters: Vec<Waiter>, parts: Vec<Batches>, is_full: bool) {
         let drained = self.rings.filter(|_| !is_full);
         let (now, mut left, mut parts, mut found) = (Instant::now(), Vec::new(), parts.into_iter(), false);
@@ -239,8 +238,8 @@ impl Poller {
             waiting.pace.found(now.into_std(), None);
         }
         // This check needs the lock. A consumer whose time ended while its waiter was out of the
-        // list could not leave, so it is answered here. Once its waiter is back in the list, a
-        // consumer can leave.
+        // list could not leave, so the check answers it. Consumers whose waiters are back in the
+        // list can leave by themselves.
         let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
         left.append(&mut waiting.list); // newer waiters follow them
         waiting.list = left;
@@ -258,7 +257,7 @@ impl Poller {
 
     /// Sleeps until a message may be due, or until the next probe. Returns true if a message may be
     /// due. According to the last probe, the next message is due in `due_in` seconds. There was a
-    /// probe only if a waiter `listened`.
+    /// probe only if `listened` is true.
     pub async fn sleep(&mut self, listened: bool, due_in: Option<f64>) -> bool {
         let (until, then_due) = if listened {
             let hears = self.heard.as_ref().is_some_and(|heard| heard.borrow().hearing);

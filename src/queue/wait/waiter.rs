@@ -26,8 +26,8 @@ pub(crate) struct Wanted<'a> {
 pub(crate) enum Alarm<'a> {
     /// The end of each interval.
     Every(Duration),
-    /// A notification beyond the number counted before the consumer's last dequeue, which left
-    /// nothing due.
+    /// A notification beyond the given number. That number was counted before the consumer's last
+    /// dequeue, which left nothing due.
     Notification(&'a Subscription, u64),
 }
 

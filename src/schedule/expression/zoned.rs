@@ -50,7 +50,7 @@ impl Fields {
         }
         let mut shown = self.zone.to_datetime(before);
         let mut inclusive = before.subsec_nanosecond() != 0;
-        // During the second of two repeated hours, all times of the first have passed.
+        // When the clock shows an hour for the second time, all times of the first pass are over.
         if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset()
         {
             let length = i64::from(first.seconds() - second.seconds());

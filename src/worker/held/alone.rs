@@ -1,12 +1,13 @@
 //! Isolates messages whose lease expired. Such a message may have crashed its worker, and may do so
-//! again. So it starts when nothing else is running, and nothing else starts while it is isolated.
+//! again. Therefore it starts when nothing else is running, and nothing else starts while it is
+//! isolated.
 //!
 //! A message that has been running for a second is treated like any other. So the isolated message
-//! waits at most a second for the running ones, and delays later ones by at most a second.
+//! waits at most a second for running messages, and delays later messages by at most a second.
 //!
-//! Messages run in the order in which they were leased, and nothing is leased while such a message
-//! waits for a task. So if it crashes the worker again, few other messages lose an attempt: only
-//! those behind earlier messages with the same key.
+//! Messages run in the order in which they were leased, and the worker leases nothing while an
+//! isolated message waits for a task. If that message crashes the worker again, few other messages
+//! lose an attempt: only those behind earlier messages with the same key.
 
 use std::time::{Duration, Instant};
 
@@ -30,15 +31,14 @@ impl<T> Held<T> {
     }
 
     /// Removes the last waiting message that need not run alone. Messages that must run alone are
-    /// not given back: they would be leased again together with many others.
+    /// not given back, because they would be leased again together with many others.
     pub(super) fn last_of_many(&mut self) -> Option<Prefetched<T>> {
         let last = self.waiting.iter().rposition(|waiting| !waiting.message.ran_out)?;
         self.waiting.remove(last)
     }
 
-    /// Returns the leases to renew for messages that wait to run alone. These messages are not
-    /// given back: they would be leased again together with many others. Messages with a rate are
-    /// given back, because they may not start late.
+    /// Returns the leases to renew for messages that wait to run alone. Messages with a rate are
+    /// given back instead, because they may not start late.
     pub(super) fn keeps(&self, until: Instant) -> Vec<Lease> {
         if self.to_run_alone == 0 {
             return Vec::new();
@@ -55,7 +55,8 @@ impl<T> Held<T> {
         self.alone.is_some()
     }
 
-    /// Ends the isolation of a message that has run for long enough. Returns true if it ended one.
+    /// Ends the isolation of a message that has run long enough. Returns true if an isolation
+    /// ended.
     pub(super) fn has_company(&mut self, now: Instant) -> bool {
         self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some()
     }

@@ -20,9 +20,9 @@ pub(in crate::worker) struct Beat {
 
 impl<T> Held<T> {
     /// Settles parts of rows that have waited for the rest, gives up messages whose lease has
-    /// ended, and notifies their handlers. If `may_renew`, it also renews running messages; if
-    /// `may_release`, it also gives back messages that have waited too long. Pass their number to
-    /// [`Held::given_back`] after that.
+    /// ended, and notifies their handlers. If `may_renew` is set, also returns the leases to renew.
+    /// If `may_release` is set, also returns the leases of messages that would not start soon. The
+    /// caller gives these messages back, and then passes their number to [`Held::given_back`].
     pub fn beat(&mut self, now: Instant, may_renew: bool, may_release: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -33,8 +33,8 @@ impl<T> Held<T> {
             self.give_back_again(&std::mem::take(&mut release));
         }
         self.underway += release.len();
-        // The renewal begins before the check for handlers that end a lease themselves: a handler
-        // that does so later waits for this renewal.
+        // The renewal begins before the check for handlers that end a lease themselves. A handler
+        // that ends its lease after the check then waits for this renewal.
         let renewal = may_renew.then(|| self.renewals.begin());
         let renew = if may_renew { self.renewable(now) } else { Vec::new() };
         let begins = self.alone_is_next() && self.may_begin(now);
@@ -101,7 +101,8 @@ impl<T> Held<T> {
         release
     }
 
-    /// Returns the leases to renew: those of running messages, and of waiting ones that are kept.
+    /// Returns the leases to renew: those of running messages, and of messages that wait to run
+    /// alone.
     fn renewable(&self, now: Instant) -> Vec<Lease> {
         let soon = now + self.lease * 2 / 3;
         let mut renew = self.keeps(soon);

@@ -8,7 +8,8 @@ use std::{
 use crate::queue::message::keys::Rate;
 
 /// The token bucket of a key. Each message that starts takes the amount that the rate refills
-/// between two messages. So one time describes the whole bucket: the time when it is full again.
+/// between two messages. Therefore a single time describes the bucket: the time when it is full
+/// again.
 pub(super) struct Bucket {
     rate: Arc<Rate>,
     full_at: Instant,
@@ -17,15 +18,15 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Creates an empty bucket, because another worker may just have held the key's partition and
+    /// Creates an empty bucket, because another worker may just have owned the key's partition and
     /// used up the tokens.
     pub fn new(rate: Arc<Rate>, now: Instant) -> Self {
         let full_at = now + rate.full_in;
         Self { rate, full_at, promised: 0 }
     }
 
-    /// Updates the bucket from a later lease. The rate may be new, and another worker may have held
-    /// the partition since the last lease.
+    /// Updates the bucket from a later lease. The rate may have changed, and another worker may
+    /// have owned the partition since the last lease.
     pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
         self.full_at = self.full_at.max(now + rate.full_in);
         self.rate = rate.clone();
@@ -38,8 +39,8 @@ impl Bucket {
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// Returns how long a key may rest if `behind` of its messages are waiting. The rest ends when
-    /// half a bucket may start after them, minus the time needed to lease that half.
+    /// Returns how long a key may rest if `behind` of its messages are waiting. After the rest, the
+    /// worker has the time `margin` to lease half a bucket of messages before they may start.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
@@ -107,7 +108,7 @@ mod tests {
         let began = Instant::now();
         let mut bucket = bucket(5, EACH * 5, began);
         let mut times: Vec<Instant> = Vec::new();
-        // Messages ask at irregular times, and start later than they could.
+        // Messages arrive at irregular times, and start later than they could.
         for nr in 0..2000_u32 {
             let now = began + Duration::from_millis(u64::from(nr * 7));
             if nr % 29 > 20 {

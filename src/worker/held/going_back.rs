@@ -9,14 +9,15 @@ use super::{Held, MARGIN, order::Order};
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// Takes the leases to give back, in order: messages behind a failed message, and messages
-    /// beyond a key's limit. After the server has ended the leases, call [`Held::confirm`].
+    /// Removes and returns the leases to give back, in order: messages behind a failed message, and
+    /// messages beyond a key's limit. After the server has ended the leases, call
+    /// [`Held::confirm`].
     pub fn give_back(&mut self) -> Vec<Lease> {
         self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }
 
-    /// Takes the keys that have enough messages in this worker, each with the time for which it may
-    /// rest.
+    /// Removes and returns the keys that have enough messages in this worker, each with the time
+    /// for which it may rest.
     pub fn full(&mut self) -> Vec<(Arc<str>, Duration)> {
         self.order.as_mut().map(Order::full).unwrap_or_default()
     }
@@ -36,14 +37,14 @@ impl<T> Held<T> {
         }
     }
 
-    /// Records that the server refuses to end this lease, which ends by itself at this time.
+    /// Records that the server refuses to end this lease, which therefore expires at `until`.
     pub fn confirm_at_the_end(&mut self, lease: Lease, until: Instant) {
         if self.order.is_some() {
             self.endless.push((lease, until));
         }
     }
 
-    /// Confirms the leases that have ended by themselves. Returns true if there are any.
+    /// Confirms refused leases that have expired. Returns true if there are any.
     pub(super) fn confirm_ended(&mut self, now: Instant) -> bool {
         let ended: Vec<Lease> =
             self.endless.extract_if(.., |(_, until)| *until + MARGIN < now).map(|(lease, _)| lease).collect();
@@ -52,7 +53,7 @@ impl<T> Held<T> {
         are_some
     }
 
-    /// Keeps leases that could not be given back, for the next try.
+    /// Keeps leases that could not be given back, so that the next try includes them.
     pub fn give_back_again(&mut self, leases: &[Lease]) {
         if let Some(order) = &mut self.order {
             order.again(leases);

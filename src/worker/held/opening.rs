@@ -9,12 +9,12 @@ use super::{
 };
 
 impl<T> Held<T> {
-    /// Makes messages ready whose bucket lets them start. Returns whether there are any, and when
-    /// the next bucket lets a message start.
+    /// Makes messages ready to start if their buckets allow it. Returns true if any message is
+    /// ready, and the time when the next bucket lets a message start.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
-            self.started = now; // no message could start before this
+            self.started = now; // no message could start earlier
         }
         let has_some = !ready.is_empty();
         for message in ready {
@@ -27,8 +27,9 @@ impl<T> Held<T> {
         self.order.as_mut().is_some_and(Order::is_sooner)
     }
 
-    /// Returns true if a message with a rate was leased too long ago to start: more than a quarter
-    /// of its lease time. The next worker of the partition relies on this bound.
+    /// Returns true if a message was leased too long ago to start: if its lease has ended or, with
+    /// a rate, if more than a quarter of its lease time has passed. The next worker of the
+    /// partition relies on this bound.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.until < if next.message.rate.is_some() { now + self.lease * 3 / 4 } else { now }
     }

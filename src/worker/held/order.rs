@@ -1,5 +1,5 @@
-//! Keeps the order of keys. A limited number of messages per key runs at the same time, and the
-//! key's next messages wait behind them.
+//! Keeps the messages of each key in order. A limited number of messages per key runs at the same
+//! time, and the key's next messages wait behind them.
 //!
 //! Messages behind a failed message go back to the queue. Their key is then barred until the server
 //! confirms their release and the current lease statement has returned. That statement may return
@@ -48,16 +48,16 @@ pub(super) struct Order<T> {
     /// Leases that the server has not ended yet. Their keys are barred until the server has ended
     /// them.
     ending: HashMap<Lease, Arc<str>>,
-    /// Keys that have enough messages in this worker, each with its time of rest.
+    /// Keys that have enough messages in this worker, each with the duration of its rest.
     full: HashMap<Arc<str>, Duration>,
     /// The times at which the buckets of keys let a message start, earliest first.
     opening: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
-    /// True if the earliest of these times has become earlier.
+    /// True if the earliest time in `opening` has become earlier.
     is_sooner: bool,
     is_fetching: bool,
-    /// The number of messages kept from the current lease statement.
+    /// The number of messages from the current lease statement that were kept.
     kept: usize,
-    /// The number of messages refused from the current lease statement.
+    /// The number of messages from the current lease statement that were not kept.
     refused: usize,
     /// The maximum number of messages to lease at once.
     most: usize,
@@ -247,8 +247,8 @@ impl<T> Order<T> {
         groups
     }
 
-    /// Gives back messages that have waited behind others until near the end of their lease.
-    /// Returns their rows.
+    /// Gives back messages that wait behind others, if the first of a key has a lease that ends
+    /// before `half`. Returns their rows.
     pub fn late(&mut self, half: Instant) -> Vec<usize> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
@@ -297,12 +297,12 @@ impl<T> Order<T> {
         if refused > 0 {
             self.most = kept.saturating_mul(2).max(LEAST);
         } else if kept >= self.most / 2 {
-            self.most = self.most.saturating_mul(2); // a smaller number proves nothing: few messages may be due
+            self.most = self.most.saturating_mul(2); // a smaller number may only mean that few messages were due
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // A bucket stays while messages wait, because they must ask it. This holds even if it
-            // has long been full without a check.
+            // A bucket stays while messages wait, because it decides when they start, even if it
+            // filled up long ago.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });

@@ -8,12 +8,12 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// The minimum time between checks. There are four heartbeats a second, and their timer may be
-/// slightly early; with this minimum every second heartbeat checks.
+/// The minimum time between checks. There are four heartbeats a second, whose timer may be slightly
+/// early. With this minimum, every second heartbeat checks.
 const CHECK: Duration = Duration::from_millis(450);
-/// The age below which a handler's lease is not checked. Most handlers have ended by then, and the
-/// next check covers the rest. So a handler is notified within 750 ms and a round trip after its
-/// lease is lost.
+/// The age below which a handler's lease is not checked. Most handlers end before that age, and the
+/// next check covers the others. A handler is therefore notified within 750 ms and a round trip
+/// after its lease is lost.
 const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
@@ -32,12 +32,12 @@ impl<T> Held<T> {
         running.filter(|running| !running.lost).map(|running| running.lease).collect()
     }
 
-    /// Marks the leases that are gone, and notifies their handlers.
+    /// Marks the leases that no longer exist, and notifies their handlers.
     pub fn gone(&mut self, leases: &[Lease], gone: &[i64]) {
         let gone: HashSet<&i64> = gone.iter().collect();
         let gone: HashSet<&Lease> = leases.iter().filter(|lease| gone.contains(&lease.id)).collect();
         for hand in &mut self.hands {
-            // The handler may have begun to end its lease itself since then.
+            // The handler may have begun to end its lease itself since the check.
             let settled = hand.told.as_ref().is_some_and(|told| told.is_settled());
             for running in hand.running.iter_mut().filter(|running| !settled && gone.contains(&running.lease)) {
                 running.lost = true;

@@ -10,8 +10,8 @@ use crate::fixture::{Place, SOON, enqueued, place};
 
 const COUNT: i64 = 4096;
 
-/// Returns one of four shares, to which the message belongs. The messages of a share are scattered
-/// over the rows.
+/// Returns the number of the share to which a message belongs, from 0 to 3. The messages of a share
+/// are scattered over the rows.
 fn share_of(id: i64) -> i64 {
     id * 7919 / 8 % 4
 }

@@ -174,8 +174,8 @@ impl Case {
     /// - The library reports a wrong number of parameters before it sends anything.
     /// - In a failed transaction, every later statement and the commit return the reason. The
     ///   server reports only that the transaction has failed.
-    /// - A group that is sent together fails together. So the answers before the failed one are
-    ///   that failure, too.
+    /// - A group that is sent together fails together. The statements before the failed one
+    ///   therefore return the same failure.
     pub fn as_told(&self, way: Way, libpq: &[Vec<Vec<Answer>>]) -> Vec<Vec<Vec<Answer>>> {
         self.steps
             .iter()

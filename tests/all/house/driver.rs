@@ -1,4 +1,4 @@
-//! The driver contains no word about queues, neither in its imports nor in its names.
+//! Tests that the driver's imports and names contain no word about queues.
 
 use super::{files, read, tree::code};
 

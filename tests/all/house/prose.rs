@@ -77,7 +77,7 @@ fn comment<'a>(path: &Path, line: &'a str) -> Option<&'a str> {
     line.split_once(mark).map(|(_, comment)| comment)
 }
 
-/// Fails if a folder has such lines, and lists them.
+/// Fails, with a list of the lines, if `found` returns any line for a folder.
 fn none(found: impl Fn(&str) -> Vec<String>) {
     let found: Vec<String> = FOLDERS.iter().flat_map(|folder| found(folder)).collect();
     assert!(found.is_empty(), "{found:#?}");

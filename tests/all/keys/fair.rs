@@ -1,4 +1,4 @@
-//! Keys do not wait for each other, and workers share lanes.
+//! Keys do not wait for each other, and workers share the partitions.
 
 use std::{
     sync::{
@@ -146,8 +146,8 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
-/// The order in which the lanes are read does not matter. Otherwise a backlog would repeatedly use
-/// up the number of messages that one call may lease.
+/// The order in which the partitions are read does not matter. Otherwise a backlog would repeatedly
+/// use up the number of messages that one call may lease.
 #[tokio::test]
 async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;

@@ -1,5 +1,5 @@
 //! Random histories of keys. Handlers fail. Workers start, stop, vanish, lose their connections, or
-//! are so late that other workers take over their lanes.
+//! are so late that other workers take over their partitions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +44,7 @@ enum Step {
     Vanish(u8),
     /// Cuts a worker's connection after this many more bytes from the server.
     Cut(usize),
-    /// Lets enough time pass for every lease to expire, so that all holders are late.
+    /// Lets enough time pass for every lease to expire, so that all workers with leases are late.
     Pass,
     /// Waits until this many more handlers have ended.
     Work(usize),

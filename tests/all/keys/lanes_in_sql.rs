@@ -1,4 +1,4 @@
-//! Clients in other languages lease lanes through the SQL functions.
+//! Clients in other languages lease partitions through the SQL functions.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Settings;
@@ -52,7 +52,7 @@ async fn partition_is_not_released_while_messages_are_being_leased_from_it() {
     sql.batch_execute("begin").await.expect("begun");
     let second = leased(&sql, &format!("more('q', {mine}, 1)")).await;
     assert_eq!(second[0].3, "1");
-    // A holder that lost its connection may not have received the second message.
+    // An owner that lost its connection may not have received the second message.
     let release = other.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked");
     sql.batch_execute("commit").await.expect("committed");
     assert_eq!(holder(&other, 9).await, None, "the third must wait for the second");

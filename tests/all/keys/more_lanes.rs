@@ -1,4 +1,4 @@
-//! The number of a queue's lanes grows while the queue is in use.
+//! The number of a queue's partitions grows while the queue is in use.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,7 @@ use trunkline::{Changes, Db, Draft, Failure, Message, Queue, Result, Settings, W
 use super::{History, nth, settings, worker};
 use crate::fixture::{Ids, Place, Runs, grows_to, place};
 
-/// Counts messages that are in the wrong lane for their key.
+/// Counts messages that are in the wrong partition for their key.
 const ASTRAY: &str = "select count(*) from trunkline.queue_q q, unnest(q.keys) k(key), trunkline.queue s
                       where q.lane <> s.first_lane + trunkline.lane_of(k.key, s.lanes)";
 
@@ -94,14 +94,14 @@ async fn older_handle_enqueues_after_partitions_are_added() {
     let stored = sql.query("select id + k from trunkline.queue_q, generate_series(0, size - 1) k", &[]).await;
     assert_eq!(stored.expect("read").iter().map(|row| row.get(0)).collect::<BTreeSet<i64>>(), ids);
     assert_eq!(ids.len(), 6602);
-    // By now the handle uses the new number of lanes, so it stores a row with many keys unsplit.
+    // The handle now uses the new number of partitions, so it stores a row with many keys unsplit.
     let before: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
     queue.enqueue_many(&(0..240).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
     let after: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
     assert!(after - before <= 24, "{} rows", after - before);
 }
 
-/// The messages are leased, failed, dead or delayed when the number of lanes changes.
+/// Some messages are leased, failed, dead or delayed when the number of partitions changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_in_every_state_go_along() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1).max_attempts(1)).await;
@@ -138,7 +138,7 @@ async fn messages_in_every_state_go_along() {
     assert_eq!((stats.to_retry, stats.delayed), (1, 9));
 }
 
-/// The row was written with an older number of lanes, or comes from an older dead letter.
+/// The row was written with an older number of partitions, or comes from an older dead letter.
 #[tokio::test]
 async fn row_put_back_gets_the_current_partitions_of_its_keys() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
@@ -172,7 +172,7 @@ async fn impossible_partition_numbers_are_refused_with_advice() {
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let error = db.alter_queue("plain", &Changes::new().partitions(64)).await.expect_err("it has no keys");
     assert!(error.to_string().contains("create_queue(..., partitions => 64)"), "{error}");
-    // This row was inserted manually. It has several keys, and its lane does not exist.
+    // This row was inserted manually. It has several keys, and its partition does not exist.
     let row = "insert into trunkline.queue_q (size, payload, lane, keys) values (3, '{1, 2, 3}', 500, '{a, b, c}')";
     let error = sql.execute(row, &[]).await.expect_err("refused");
     assert_eq!(error.code().map(SqlState::code), Some("TL002"));

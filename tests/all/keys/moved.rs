@@ -165,8 +165,8 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
     runs.stop().await;
 }
 
-/// The backlog of a resting key moves to the key's own line in many short calls. So even a long
-/// backlog blocks no caller.
+/// The backlog of a resting key moves out of the partition in many short calls. Therefore even a
+/// long backlog blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn backlog_is_moved_unchanged_in_short_calls() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;

@@ -1,5 +1,5 @@
-//! A holder ends a message just before its lease expires, and commits afterwards. The next holder
-//! of the lane does not skip the message.
+//! The owner of a partition ends a message just before its lease expires, and commits afterwards.
+//! The next owner of the partition does not skip the message.
 
 use tokio_postgres::Client;
 
@@ -16,9 +16,9 @@ fn payloads(leased: &[(i64, i32, String)]) -> Vec<&str> {
     leased.iter().map(|(.., payload)| &**payload).collect()
 }
 
-/// Enqueues messages 0 to 5 of a key. A holder leases the first `n` of them, and calls `call` for
-/// the first message in an open transaction. When this function returns, the holder's hold on the
-/// lane has expired.
+/// Enqueues messages 0 to 5 of a key. An owner leases the first `n` of them, and calls `call` for
+/// the first message in an open transaction. When this function returns, the partition no longer
+/// belongs to that owner.
 async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
     let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);

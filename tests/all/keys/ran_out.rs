@@ -1,5 +1,5 @@
-//! Leases through lanes return messages whose leases have expired. Each of these messages may have
-//! killed its worker.
+//! Leases through partitions return messages whose leases have expired. Each of these messages may
+//! have crashed its worker.
 
 use tokio_postgres::Client;
 use trunkline::Settings;
@@ -7,8 +7,8 @@ use trunkline::Settings;
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
-/// Creates four messages with expired leases, each in its own lane. Each of the other four lanes
-/// has a message that was never leased.
+/// Creates four messages with expired leases, each in its own partition. Each of the other four
+/// partitions has a message that was never leased.
 async fn four_ran_out(settings: Settings) -> Place<i64> {
     let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
@@ -23,7 +23,7 @@ async fn four_ran_out(settings: Settings) -> Place<i64> {
     place
 }
 
-/// Expires all leases and frees all lanes.
+/// Expires all leases and frees all partitions.
 async fn crash(sql: &Client) {
     run_out(sql).await;
     sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");

@@ -1,4 +1,4 @@
-//! A recorder of the whole process that keeps all values.
+//! A metrics recorder for the whole process, which keeps all values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,8 +10,8 @@ use std::{
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
 
-/// The metrics of all queues, by queue and name. A name lacks `trunkline_`, and includes the
-/// outcome if there is one.
+/// The metrics of all queues, by queue and name. The names are without `trunkline_`, and include
+/// the outcome if there is one.
 #[derive(Default)]
 pub struct Recorder {
     counters: Mutex<BTreeMap<(String, String), Arc<AtomicU64>>>,

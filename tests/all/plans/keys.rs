@@ -1,4 +1,4 @@
-//! Tests the plans of queues with keys, where messages are read through the lines of their lanes.
+//! Tests the plans of queues with keys, whose messages are read by partition.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::{
 use crate::fixture::{connect, database};
 
 /// The statements that have a separate form for queues with keys, and the indexes that each may
-/// use. `place_q` has the order of a lane. `due_q` contains leased and delayed messages.
+/// use. `place_q` has the order of a partition. `due_q` contains leased and delayed messages.
 pub const STATEMENTS: &[Planned] = &[
     ("partitioned/enqueue", "0, 1, '{1}', null, -1, '{a}'", Way::NoRows),
     ("partitioned/enqueue_in", "'{1,2,3}', 0, null, '{a,b,a}'", Way::NoRows),
@@ -83,7 +83,7 @@ async fn queues_with_keys_are_read_along_their_lanes() {
             }
         });
         let calls = of_statements.chain(CALLS.iter().map(|(call, may_use)| (*call, (*call).to_owned(), *may_use)));
-        // A rate per key changes only the calls for lanes.
+        // A rate per key changes only the calls for partitions.
         for (_, call, may_use) in calls.filter(|(name, ..)| state != "limited" || name.contains("lanes")) {
             let planned = Planner::connect(&url, "auto").await.plan(&call, &relations).await;
             called.extend(&planned.calls);

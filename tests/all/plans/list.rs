@@ -20,22 +20,22 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
-/// A message is buried or archived, unless its id already exists there.
+/// A message is buried or archived, unless the target table already has its id.
 const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
 const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
 const BACK: Way = Along(&["deadkey_q", "key_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
-/// Also repairs ticks that a clock set ahead has left in the future.
+/// The statement also repairs ticks that a clock set ahead has left in the future.
 const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
 /// The statement also reads the message that is due last.
 const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// The sequence itself has no index. A scan of a whole table would appear with an aggregate over
-/// it.
+/// `SEQSCAN` is the read of the sequence, which has no index. A scan of a whole table would appear
+/// with an aggregate over it.
 const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
 
 /// The name of a file without its extension, the call, and its way. `IDS` are ten leased messages

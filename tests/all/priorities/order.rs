@@ -1,4 +1,4 @@
-//! Random histories: each taken message was among the first by age plus aging. The tolerance is one
+//! Random histories: each taken message had the highest sum of age and aging, to within one
 //! sixteenth of the aging.
 
 use proptest::prelude::*;

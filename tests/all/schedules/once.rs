@@ -31,8 +31,8 @@ async fn ticks_are_made_once_by_processes_with_cut_connections() {
     let six_seconds = async {
         while !sql.query_one(made, &[&through]).await.expect("read").get::<_, bool>(0) {
             killer.query_one(cut, &[]).await.expect("cut");
-            // The processes get on between two cuts. A whole second would always cut at the same
-            // time after the ticks.
+            // The processes make progress between two cuts. A whole second would always cut at the
+            // same time after the ticks.
             tokio::time::sleep(Duration::from_millis(700)).await;
         }
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{plain, texts};
 use crate::fixture::{eventually, within};
 
-/// The floor waits for every transaction of the server, also for those of other tests.
+/// The floor waits for every transaction of the server, including those of other tests.
 const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The words of a statement, including the words that PostgreSQL looks up along the session's path.
+//! The words of a statement, including the words that PostgreSQL looks up in the search path.
 
 /// Keywords that may precede a parenthesis without being a call.
 const NO_CALLS: &str = " all and any array as by case cast coalesce conflict distinct else exists extract filter from in nullif greatest grouping key lateral least limit \
@@ -15,7 +15,7 @@ enum Kind {
 
 type Token = (Kind, String);
 
-/// Returns the functions, operators and types that a statement leaves to the session's path. Also
+/// Returns the functions, operators and types that PostgreSQL looks up in the search path. Also
 /// returns constructs that hide an operator.
 pub fn left_to_the_path(text: &str) -> Vec<String> {
     let tokens = tokens(text);

@@ -1,5 +1,5 @@
-//! Many calls enqueue at once: exactly one succeeds, all return its id, and no call fails or waits
-//! forever.
+//! Many calls enqueue the same key at once: exactly one stores its message, all return that
+//! message's id, and no call fails or waits forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -23,8 +23,8 @@ const POISON: i64 = 13;
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// The time in milliseconds for which others must have run when a message that may have killed its
-/// worker starts beside them. It is one second minus the delay with which a handler reads its
+/// The minimum time in milliseconds for which other messages must have run when a message starts
+/// that may have killed its worker. It is one second minus the delay with which a handler reads its
 /// clock; on a busy machine that delay is long. Without isolation, the time would be close to zero.
 const ALONE: i64 = 500;
 

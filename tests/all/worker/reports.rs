@@ -1,4 +1,4 @@
-//! A worker reports its state if the test requests that.
+//! Tests the reports of a worker.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) enum Insertion {
     /// The row is committed; the number is the first message's id.
     Stored(i64),
-    /// The messages are not stored as one row: each has its own outcome or error.
+    /// Each message has its own outcome or error, because the messages are not stored as one row.
     Each(Vec<Result<Enqueued, Error>>),
     /// Nothing is stored, or the outcome is unknown.
     Failed(Error),

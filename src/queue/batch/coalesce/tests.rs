@@ -125,7 +125,7 @@ fn small_messages_do_not_overtake_a_large_one() {
     assert!((&mut small).now_or_never().is_some());
 }
 
-/// Missing metadata is stored as null, which is not counted. The bytes of other metadata are.
+/// Missing metadata is stored as null, which does not count towards the bytes.
 #[test]
 fn counted_bytes_are_returned_with_their_messages_metadata_included() {
     let coalescer = Coalescer::new(7, 1, 8);

@@ -12,7 +12,7 @@ pub(crate) enum DequeueMode {
     Lease(Option<f64>),
     /// Lease; a message whose last lease expired is returned alone.
     LeaseApart(Option<f64>),
-    /// Like `LeaseApart`, from the partitions of the worker with this number.
+    /// Like `LeaseApart`, but only from the partitions of the worker with this number.
     Lanes(i64, Option<f64>),
 }
 
@@ -21,8 +21,8 @@ pub(crate) trait PutBack: Send + Sync {
     fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode);
 }
 
-/// Rows that are being passed to a caller. Rows that are left when this value is dropped are put
-/// back.
+/// Rows that are being passed to a caller. Rows that remain when this value is dropped go back to
+/// the queue.
 pub(crate) struct Batches {
     pub rows: Vec<Row>,
     /// The number of messages in these rows.
@@ -37,14 +37,14 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
-    /// Returns the average size in bytes of a message, in the row where it is largest.
+    /// Returns the average size of a message in bytes, for the row with the largest average.
     pub fn bytes_each(&self) -> usize {
         let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;
         self.rows.iter().map(each).max().unwrap_or_default()
     }
 
-    /// Distributes the rows to the requests, in order. Each request receives as many messages as it
-    /// asks for.
+    /// Distributes the rows to the requests, in order. Each request receives at most the number of
+    /// messages that it asks for.
     pub fn distribute(mut self, asks: &[usize]) -> Vec<Self> {
         if asks.len() == 1 {
             return vec![self];

@@ -7,15 +7,15 @@ use crate::postgres::{
     wire::{Row, Wrong},
 };
 
-/// Columns of a dequeue's rows.
+/// The positions of the columns in a dequeued row.
 const ID: usize = 0;
 const SIZE: usize = 2;
 const PAYLOAD: usize = 4;
 const METADATA: usize = 5;
 
-/// Gives each call as many messages as it asks for, in the order of rows and calls. A row is split
-/// if it has more messages than the call still needs. A row that cannot be split is malformed; the
-/// call that receives the whole row reports it.
+/// Distributes the rows to the calls, in order. Each call receives at most the number of messages
+/// that it asks for. A row is split if it has more messages than the call still needs. If a row
+/// cannot be split, it is malformed, and one call receives the whole row and reports it.
 pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let mut distributed: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());

@@ -77,7 +77,8 @@ impl Returning {
                 continue;
             };
             match pauses.next() {
-                // No other copy of the message exists, and it is certain that it is not back yet.
+                // This is the only copy of the message, and the error shows that the message is not
+                // back yet.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;

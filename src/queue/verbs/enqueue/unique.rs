@@ -1,5 +1,5 @@
-//! Enqueues messages of which some have unique keys. One statement claims the keys, and inserts the
-//! messages whose keys it could claim.
+//! Enqueues messages, some of which have unique keys. One statement claims the keys, and inserts
+//! the messages whose keys it could claim.
 
 use std::{sync::Arc, time::Instant};
 
@@ -32,12 +32,12 @@ use crate::{
 
 /// The call's name in error messages.
 pub(super) const ENQUEUE: &str = "an enqueue";
-/// The maximum number of tries of a statement that conflicts with another one. Conflicts occur only
-/// if the role's default isolation level is not `read committed`.
+/// The maximum number of tries of a statement that conflicts with another statement. Conflicts
+/// occur only if the role's default isolation level is not `read committed`.
 const TRIES: usize = 100;
 /// The maximum number of tries of a part of a refused statement.
 const TRIES_APART: usize = 5;
-/// Ids of inserted rows, and so of their first messages, are multiples of this number.
+/// The divisor of every row's id, which is also the id of the row's first message.
 pub(in crate::queue::verbs) const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {

@@ -1,5 +1,5 @@
 //! Tests the rules of docs/schedules.md in every zone whose clock changes in the next ten years. A
-//! second implementation, which goes through all minutes, gives the expected ticks.
+//! second implementation, which goes through all minutes, computes the expected ticks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,7 +176,7 @@ fn hours_that_are_named_tick_once_at_each_change() {
         of("30 23 * * sat", "America/Nuuk", "2027-03-27T12:00:00Z", "2027-03-28T12:00:00Z"),
         ["2027-03-28T01:00:00Z"]
     );
-    // Any second of the first hour is before the second hour, even when searching backwards.
+    // A backward search from the repeated hour finds the last second of that hour's first pass.
     let expression = Expression::parse("59 59 2 * * *", "Europe/Berlin").expect("an expression");
     assert_eq!(expression.previous(at("2026-10-25T01:10:00Z")), Some(at("2026-10-25T00:59:59Z")));
     assert_eq!(expression.previous(at("2026-10-25T00:59:59.5Z")), Some(at("2026-10-25T00:59:59Z")));
