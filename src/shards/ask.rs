@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::warn;
 
 use crate::{
@@ -21,12 +21,21 @@ use crate::{
 
 /// The maximum of [`Seat::patience`].
 const LONGEST_SILENCE: Duration = Duration::from_secs(64);
+/// The pause between two dequeues on a shard that had nothing, while another shard does not answer.
+const AGAIN: Duration = Duration::from_millis(100);
 
 impl<T: Payload> Consumer<T> {
     /// Dequeues due messages on all shards that are up. If some shards return fewer messages than
-    /// requested, requests the rest from the other shards.
-    pub(super) async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
+    /// requested, requests the rest from the other shards. Waits for a silent shard at most until
+    /// `until`, but at least for [`SILENCE`].
+    pub(super) async fn ask_all(
+        &mut self,
+        n: usize,
+        how: DequeueMode,
+        until: Option<Instant>,
+    ) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
+        let all = order.clone();
         self.next = order.first().map_or(0, |first| first + 1);
         // The offers are accepted after the last await. If the call is dropped earlier, the
         // messages go back.
@@ -38,11 +47,14 @@ impl<T: Payload> Consumer<T> {
             let not_asked = order.split_off(asked.len());
             // The next round dequeues from shards that may have more messages, and from shards that
             // were left out because `n` is less than the number of shards.
-            order = self.ask(&asked, how, &mut offers, &mut failed).await;
+            order = self.ask(&asked, &all, (how, until), &mut offers, &mut failed).await;
             order.extend(not_asked);
         }
         let mut found = Vec::with_capacity(count(&offers));
         for Sharded { shard, of } in offers {
+            if found.len() + of.len() > n {
+                continue; // another shard was asked for more than was missing, and the messages go back
+            }
             match of.accept(Ok) {
                 Ok(messages) => found.extend(messages.into_iter().map(|of| Sharded { shard, of })),
                 Err(error) => failed.push((shard.to_string(), error)),
@@ -57,41 +69,46 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Dequeues from several shards at the same time. Returns the shards that returned as many
+    /// Dequeues from several shards at the same time. While no shard has a message and some shards
+    /// do not answer, dequeues from all other shards, too. Returns the shards that returned as many
     /// messages as requested.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
-        how: DequeueMode,
+        all: &[usize],
+        (how, until): (DequeueMode, Option<Instant>),
         found: &mut Vec<Sharded<Offer<T>>>,
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {
         let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
-        let part = |at: usize| Some(asked.iter().find(|(asked, _)| *asked == at)?.1);
-        let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, part(at)?, seat)));
-        let mut answers: FuturesUnordered<_> = seats
-            .map(
-                |(at, n, Seat { shard, consumer, .. })| async move { (at, n, &*shard, consumer.due_now(n, how).await) },
-            )
-            .collect();
-        let (mut full, begun) = (Vec::new(), Instant::now());
-        loop {
-            let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| found.is_empty());
-            let deadline = begun + longest.unwrap_or(SILENCE);
-            let Ok(Some((at, n, shard, outcome))) = timeout_at(deadline, answers.next()).await else { break };
+        let begun = Instant::now();
+        let part = |at: usize| match asked.iter().find(|(asked, _)| *asked == at) {
+            Some((_, n)) => Some((*n, begun)),
+            None => all.contains(&at).then_some((1, begun + SILENCE)),
+        };
+        let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, seat, part(at)?)));
+        let mut answers: FuturesUnordered<_> =
+            seats.map(|(at, seat, (n, from))| ask_one(at, seat, n, how, from)).collect();
+        let mut full = Vec::new();
+        while !silent.is_empty() {
+            let waits = found.is_empty() && failed.is_empty();
+            let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| waits).unwrap_or(SILENCE);
+            let deadline = until.map_or(begun + longest, |until| until.max(begun + SILENCE).min(begun + longest));
+            let Ok(Some((at, seat, n, outcome))) = timeout_at(deadline, answers.next()).await else { break };
             silent.retain(|(silent, _)| *silent != at);
             match outcome {
-                Ok(None) => {}
-                Ok(Some(offer)) => {
+                Ok(Some(offer)) if !offer.is_empty() => {
                     if offer.len() == n {
                         full.push(at);
                     }
-                    if !offer.is_empty() {
-                        found.push(Sharded { shard: shard.id, of: offer });
-                    }
+                    found.push(Sharded { shard: seat.shard.id, of: offer });
                 }
-                Err(error) if error.is_closed() => shard.lost(&error),
-                Err(error) => failed.push((shard.id.to_string(), error)),
+                Ok(_) => {
+                    let again = Instant::now() + AGAIN;
+                    answers.push(ask_one(at, seat, n, how, again.max(begun + SILENCE)));
+                }
+                Err(error) if error.is_closed() => seat.shard.lost(&error),
+                Err(error) => failed.push((seat.shard.id.to_string(), error)),
             }
         }
         drop(answers);
@@ -108,6 +125,19 @@ impl<T: Payload> Consumer<T> {
         }
         full
     }
+}
+
+/// Dequeues from one shard at the given time.
+async fn ask_one<T: Payload>(
+    at: usize,
+    seat: &mut Seat<T>,
+    n: usize,
+    how: DequeueMode,
+    from: Instant,
+) -> (usize, &mut Seat<T>, usize, Result<Option<Offer<T>>>) {
+    sleep_until(from).await;
+    let outcome = seat.consumer.due_now(n, how).await;
+    (at, seat, n, outcome)
 }
 
 /// Splits `n` into at most `parts` nearly equal parts, none of them empty.

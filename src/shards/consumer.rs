@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// The maximum time for which a call waits for unresponsive shards. Messages that they return later
-/// are given back.
+/// The time after which a call that has messages does not wait for unresponsive shards. Messages
+/// that they return later are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -177,7 +177,7 @@ impl<T: Payload> Consumer<T> {
         let mut held = 0;
         loop {
             self.sit();
-            let found = self.ask_all(n, how).await?;
+            let found = self.ask_all(n, how, until).await?;
             if !found.is_empty() || n == 0 {
                 return Ok(found);
             }

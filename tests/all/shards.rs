@@ -8,6 +8,7 @@ mod joined;
 mod leaving;
 mod moved;
 mod reads;
+mod silent;
 mod streamed;
 
 use std::collections::{BTreeMap, BTreeSet};
