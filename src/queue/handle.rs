@@ -88,6 +88,7 @@ impl Db {
                 .uniqueness
                 .then(|| Coalescer::new(description.max_batch as usize, description.priorities as usize, 1)),
             settle_batcher: Arc::default(),
+            extend_batcher: Arc::default(),
             dequeue_batcher: Arc::default(),
             wait_list: WaitList::default(),
             sql,
@@ -143,6 +144,7 @@ pub(crate) struct Shared {
     pub coalescer: Coalescer,
     pub unique: Option<Coalescer>,
     pub settle_batcher: SettleBatcher,
+    pub extend_batcher: SettleBatcher,
     pub dequeue_batcher: DequeueBatcher,
     pub wait_list: WaitList,
     pub metrics: Metrics,

@@ -84,6 +84,7 @@ mod open_ends;
 mod dropped_type;
 mod silent_triggers;
 mod undelivered;
+mod extended;
 mod failed_begin;
 mod rebuilt;
 mod ordinary_role;

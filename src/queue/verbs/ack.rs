@@ -189,8 +189,11 @@ impl<T> Queue<T> {
             )));
         }
         let (done, answer) = oneshot::channel();
+        // Extensions do not wait for other statements, which may wait for a lock.
+        let extends = matches!(ending, Ending::Extend(_));
+        let batcher = if extends { &self.shared.extend_batcher } else { &self.shared.settle_batcher };
         let request = SettleRequest { ending, leases, done };
-        if let Some(permit) = self.shared.settle_batcher.join(|unsettled| unsettled.add(request)) {
+        if let Some(permit) = batcher.join(|unsettled| unsettled.add(request)) {
             tokio::spawn(settle_all(self.shared.clone(), permit));
         }
         answer.await.unwrap_or_else(|_| Err(Error::ended(ENDING, true)))
