@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Mutex, Notify};
+use tokio::{
+    sync::{Mutex, Notify},
+    time::timeout,
+};
 
 pub(crate) use self::batch::{Batch, Insertion, Receipt};
 use super::batcher::{Batcher, Permit, Running, Waiting};
@@ -40,6 +43,9 @@ const STORED_IN: Duration = Duration::from_micros(16);
 /// The maximum number of messages, waiting or being inserted, for which a second insert starts at
 /// once. Two commits that share a flush cost less than waiting for the first commit.
 const FEW: usize = 4;
+
+/// The time after which a caller tries to join without its turn.
+const TURN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy)]
 pub(crate) struct New<'a> {
@@ -119,7 +125,9 @@ impl Coalescer {
             return joined;
         }
         let _counted = WaitingCaller::of(&self.waiting);
-        let _turn = self.turn.lock().await;
+        // The turn may belong to a future that its task does not poll, for example because the task
+        // awaits this call first.
+        let _turn = timeout(TURN, self.turn.lock()).await;
         loop {
             let room = self.room.notified();
             if let Some(joined) = self.try_join(new) {

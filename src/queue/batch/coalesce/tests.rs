@@ -111,8 +111,8 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_some());
 }
 
-#[test]
-fn small_messages_do_not_overtake_a_large_one() {
+#[tokio::test]
+async fn small_messages_do_not_overtake_a_large_one() {
     let coalescer = Coalescer::new(1024, 1, 8);
     let mut permit = permit(&coalescer, WAITING_BYTES - 1000);
     let element = vec![0; 5000];
@@ -123,6 +123,19 @@ fn small_messages_do_not_overtake_a_large_one() {
     permit.next();
     assert!((&mut large).now_or_never().is_some());
     assert!((&mut small).now_or_never().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn caller_that_is_not_polled_holds_up_no_other() {
+    let coalescer = Coalescer::new(1024, 1, 8);
+    let mut permit = permit(&coalescer, WAITING_BYTES - 1000);
+    let element = vec![0; 5000];
+    let mut large = pin!(coalescer.join(New { element: &element, ..NEW }));
+    assert!((&mut large).now_or_never().is_none(), "it has no room, and its turn");
+    permit.next();
+    let small = coalescer.join(New { element: &[0; 9], ..NEW });
+    assert!(timeout(2 * TURN, small).await.is_ok());
+    assert!((&mut large).now_or_never().is_some());
 }
 
 /// Missing metadata is stored as null, which does not count towards the bytes.
