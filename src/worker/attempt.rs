@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -36,8 +36,9 @@ pub(crate) struct Signals {
     ended: Mutex<Ended>,
     /// The end of the lease, if the handler has extended it.
     extended: Mutex<Option<Extended>>,
-    /// True while the handler extends the lease. A renewal at that time could shorten the lease.
-    is_extending: AtomicBool,
+    /// The number of extensions that the handler is sending. A renewal at that time could shorten
+    /// the lease.
+    extending: AtomicUsize,
     renewals: Arc<Renewals>,
 }
 
@@ -92,7 +93,7 @@ struct Extension<'a> {
 
 impl<'a> Extension<'a> {
     fn of(told: &'a Signals) -> Self {
-        told.is_extending.store(true, Ordering::Release);
+        told.extending.fetch_add(1, Ordering::AcqRel);
         Self { told, extended: None }
     }
 }
@@ -102,7 +103,7 @@ impl Drop for Extension<'_> {
         if self.extended.is_some() {
             *self.told.extended.lock().unwrap_or_else(PoisonError::into_inner) = self.extended;
         }
-        self.told.is_extending.store(false, Ordering::Release);
+        self.told.extending.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -126,7 +127,7 @@ pub(crate) enum OwnEnd {
 impl Signals {
     pub(in crate::worker) fn new(renewals: Arc<Renewals>) -> Arc<Self> {
         let (lost, ended, extended) = (CancellationToken::new(), Mutex::default(), Mutex::default());
-        Arc::new(Self { lost, ended, extended, is_extending: AtomicBool::new(false), renewals })
+        Arc::new(Self { lost, ended, extended, extending: AtomicUsize::new(0), renewals })
     }
 
     pub fn lose(&self) {
@@ -172,8 +173,11 @@ impl Signals {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
     }
 
+    /// Returns true if an extension is being sent, or if [`Signals::take_extended`] would return
+    /// one.
     pub fn is_extending(&self) -> bool {
-        self.is_extending.load(Ordering::Acquire)
+        self.extending.load(Ordering::Acquire) > 0
+            || self.extended.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Removes and returns what is known about the handler's last extension.
@@ -235,9 +239,13 @@ impl<T: Payload> Attempt<T> {
         self.told.renewals.ended().await;
         let until = Instant::now().checked_add(by);
         extension.extended = until.map(|until| Extended { until, is_certain: false });
-        self.queue.extend([self.lease], by).await?; // checks the bounds
-        extension.extended = until.map(|until| Extended { until, is_certain: true });
-        Ok(())
+        let outcome = self.queue.extend([self.lease], by).await;
+        match &outcome {
+            Ok(()) => extension.extended = until.map(|until| Extended { until, is_certain: true }),
+            Err(error) if error.is_outcome_unknown() => {}
+            Err(_) => extension.extended = None, // the lease ends when it would have ended
+        }
+        outcome
     }
 
     /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.

@@ -114,6 +114,9 @@ impl Reserved<'_> {
     /// Gives back a reservation that was not needed. Notifies only queues that were refused tasks
     /// since the reservation. Otherwise two idle queues would wake each other forever.
     pub fn give_back_unused(mut self) {
+        if self.count == 0 {
+            return; // a queue that is woken for nothing would wake this one in turn
+        }
         let mut queues = self.hands.queues();
         queues[self.nr].used -= std::mem::take(&mut self.count);
         for (_, queue) in queues.iter_mut().enumerate().filter(|(other, _)| *other != self.nr) {
@@ -233,6 +236,13 @@ mod tests {
         assert!(hands.grant(1) < 4, "the other has reserved all but one");
         reserved.give_back_unused();
         assert!(is_woken());
+        // All tasks are used, and both queues are refused more.
+        let _used = [hands.grant(0), hands.grant(1)];
+        let refused = [hands.reserve(0), hands.reserve(1)].map(|reserved| reserved.count());
+        assert_eq!(refused, [0, 0]);
+        is_woken();
+        hands.reserve(0).give_back_unused();
+        assert!(!is_woken(), "nothing was given back");
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(super) struct Held<T> {
     misses: u32,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
-    /// In a queue with keys, the leases that the server refuses to end, each with the time when it
+    /// The leases, in a queue with keys, that the server refuses to end, each with the time when it
     /// expires.
     endless: Vec<(Lease, Instant)>,
 }
@@ -219,6 +219,9 @@ impl<T> Held<T> {
         {
             if self.is_late(&next, now) {
                 self.send_back(next);
+                if messages.is_empty() && !self.may_begin(now) {
+                    return None; // the next message must run alone
+                }
                 continue;
             }
             let Prefetched { message, group, until } = next;
@@ -331,6 +334,11 @@ impl<T> Held<T> {
             }
         }
         message.lease()
+    }
+
+    /// Returns true if no statement that ends leases is running.
+    pub fn is_given_back(&self) -> bool {
+        self.underway == 0
     }
 
     /// Returns true if every message is settled or given up.

@@ -2,7 +2,7 @@
 
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -57,7 +57,6 @@ impl<T: Payload> Station<T> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut ear = self.ear();
         let mut outage = Outage::default();
-        let mut has_worked = false;
         while !stop.is_cancelled() {
             let outcome = tokio::select! {
                 outcome = self.step(&mut consumer, &mut ear, running, stop) => outcome,
@@ -66,14 +65,13 @@ impl<T: Payload> Station<T> {
             match outcome {
                 Ok(Asked::Nothing) => {}
                 Ok(Asked::Something) => {
-                    has_worked = true;
                     outage.over(self.name());
                     self.queue.shared.metrics.connected(true);
                 }
                 Err(error) if error.is_final() => return Err(error),
                 // A revoked right may be granted again, so a worker that has already worked
                 // continues.
-                Err(error) if error.lacks_right() && !has_worked => return Err(error),
+                Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.queue.shared.metrics.connected(false);
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
@@ -139,6 +137,7 @@ impl<T: Payload> Station<T> {
             self.give_back().await;
         }
         outcome?;
+        self.has_worked.store(true, Ordering::Relaxed);
         let rings = consumer.dequeued(rings, paused.as_ref(), found < n);
         if found > 0 {
             consumer.found();
@@ -173,18 +172,22 @@ impl<T: Payload> Station<T> {
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) {
+        let (is_empty, gives_back) = {
+            let held = self.held();
+            (held.is_empty(), !held.is_given_back())
+        };
         if running.is_empty() && rests.is_none() {
-            let is_empty = self.held().is_empty();
             if was_idle && is_empty {
                 stop.cancel();
             }
-            if is_empty || self.holder.is_none() {
+            if is_empty || self.holder.is_none() && !gives_back {
                 return;
-            } // a message still waits for the bucket of its key
+            } // a message still waits for the bucket of its key, or for its release
         }
         tokio::select! {
             Some(_) = running.join_next() => {}
-            () = self.until_news() => {}
+            () = self.until_news(), if !gives_back => {}
+            () = self.until_given_back(), if gives_back => {}
             () = tokio::time::sleep(rests.unwrap_or_default()), if rests.is_some() => {}
             () = stop.cancelled() => {}
         }
@@ -205,6 +208,20 @@ impl<T: Payload> Station<T> {
             running.spawn(hand.run());
         }
         self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
+    }
+
+    /// Waits until no release is running, a message can be settled, or a waiting message may start.
+    async fn until_given_back(&self) {
+        let has_ended = || {
+            let held = self.held();
+            held.is_settling() || held.is_given_back()
+        };
+        while !has_ended() {
+            self.changed.notified().await;
+            if self.held().ready(Instant::now()) > 0 {
+                return;
+            }
+        }
     }
 
     /// Waits until a message can be settled or a waiting message may start.

@@ -1,7 +1,7 @@
 //! A station is the runner of one queue: the state that the tasks of that queue's worker share.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -49,6 +49,8 @@ pub(super) struct Station<T> {
     /// The number under which the worker owns partitions, if messages have keys.
     pub holder: Option<Holder>,
     pub report: Option<Report>,
+    /// True once a lease has succeeded.
+    pub has_worked: AtomicBool,
     held: Mutex<Held<T>>,
 }
 
@@ -79,6 +81,7 @@ impl<T: Payload> Station<T> {
             lease,
             holder,
             report,
+            has_worked: AtomicBool::new(false),
             held,
         })
     }

@@ -60,7 +60,10 @@ impl<T> Held<T> {
         }
         for hand in &mut self.hands {
             let told = hand.told.as_ref();
-            let (settled, extended) = told.map_or((false, None), |told| (told.is_settled(), told.take_extended()));
+            let (settled, extended) = told.map_or((false, None), |told| match told.is_settled() {
+                true => (true, None), // the transaction may be undone, and then the extension counts
+                false => (false, told.take_extended()),
+            });
             for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {
                 running.until = extended.map_or(running.until, |extended| extended.of(running.until));
                 if running.until + MARGIN < now {
