@@ -18,10 +18,11 @@ declare
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    select string_agg(format('trunkline.%I', c.relname), ', ' order by c.relname) into tables
-    from pg_class c
-    where c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue, 'dead_' || queue, 'archive_' || queue,
-                             'limit_' || queue]) and c.relkind = 'r'
+    -- In the order in which dequeues lock them.
+    select string_agg(format('trunkline.%I', c.relname), ', ' order by t.nr) into tables
+    from unnest(array['limit_', 'lane_', 'line_', 'queue_', 'unique_', 'dead_', 'archive_']) with ordinality t(kind, nr)
+    join pg_class c on c.relname = t.kind || queue
+    where c.relkind = 'r'
       and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
     -- While this call waits for the lock, later calls queue behind it, and other calls lock these tables in different orders.
     -- So each try gives up soon, before the server would look for a deadlock.

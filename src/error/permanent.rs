@@ -6,6 +6,12 @@ use tokio_postgres::error::SqlState;
 
 use super::{Error, Kind, advice::is_other_type};
 
+/// Parts of PgBouncer's errors that are permanent.
+const OF_POOLER: [&str; 7] =
+    ["no such", "authentication failed", "rejected", "required", "unsupported", "not allowed", "bad startup"];
+/// A part of PgBouncer's errors about its own login to the server.
+const BEHIND_POOLER: &str = "server login";
+
 impl Error {
     /// Returns true if a connection failed for a reason that may be temporary. For example, a wrong
     /// password and a missing database are permanent.
@@ -18,10 +24,11 @@ impl Error {
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
-        // PgBouncer uses one code for all errors. Only the text shows that its server is
-        // unavailable.
-        if matches!(&*self.0, Kind::Refused(error) if error.message.contains("server_login_retry")) {
-            return true;
+        // PgBouncer uses one code for all errors. Only the text shows which of them are permanent.
+        if let Kind::Refused(error) = &*self.0
+            && error.code == SqlState::PROTOCOL_VIOLATION
+        {
+            return !OF_POOLER.iter().any(|text| error.message.contains(text)) || error.message.contains(BEHIND_POOLER);
         }
         // These error classes mean a lack of resources, a shutdown or a system failure.
         self.sqlstate().is_none_or(|code| {

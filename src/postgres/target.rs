@@ -267,6 +267,9 @@ fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
 /// Parses `tcp_user_timeout` in milliseconds, as in libpq; `tokio_postgres` would read seconds. 0
 /// or less means the system's default.
 fn milliseconds(text: &str) -> Result<Option<Duration>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
     let number: i32 =
         text.parse().map_err(|_| Error::invalid(format!("tcp_user_timeout={text} is not a number of milliseconds")))?;
     Ok(u64::try_from(number).ok().filter(|number| *number > 0).map(Duration::from_millis))

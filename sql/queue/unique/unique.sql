@@ -40,6 +40,9 @@ begin
     if array_ndims(keys) > 1 or array_lower(keys, 1) <> 1 then
         keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);
     end if;
+    if array_ndims(metadata) > 1 then
+        metadata := array(select u.metadata from unnest(metadata) with ordinality u(metadata, nr) order by u.nr);
+    end if;
     metadata := metadata[:];
     sizes := array(
         select trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0)

@@ -136,7 +136,8 @@ impl Config {
 
     /// Sets the maximum time for which sent data may remain unacknowledged.
     pub fn tcp_user_timeout(&mut self, tcp_user_timeout: Duration) -> &mut Self {
-        self.set("tcp_user_timeout", &tcp_user_timeout.as_millis().max(1).to_string())
+        let millis = tcp_user_timeout.as_millis().min(i32::MAX as u128);
+        self.set("tcp_user_timeout", &millis.max(u128::from(!tcp_user_timeout.is_zero())).to_string())
     }
 
     /// Sets whether idle connections are checked with keepalive probes.
@@ -299,7 +300,7 @@ impl FromStr for Config {
                 }
                 // `tokio_postgres` reads this setting as a number of seconds.
                 ("tcp_user_timeout", Ok(seconds)) => {
-                    config.set(&name, &seconds.saturating_mul(1000).to_string());
+                    config.set(&name, &seconds.saturating_mul(1000).min(i32::MAX.into()).to_string());
                 }
                 _ => {
                     config.set(&name, &value);

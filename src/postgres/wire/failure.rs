@@ -43,7 +43,9 @@ impl WireError {
     /// repeated.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
-        error.context.is_none()
+        // With log_parameter_max_length_on_error, the server adds this context to any error.
+        let is_of_portal = |context: &str| context.starts_with("unnamed portal with parameters: ");
+        error.context.as_deref().is_none_or(is_of_portal)
             && [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
                 .contains(&error.code)
     }

@@ -122,3 +122,14 @@ async fn keys_that_do_not_count_from_one_replace_and_end() {
     let found = sql.query_one("select id, outcome from found", &[]).await.expect("read");
     assert_eq!((found.get::<_, i64>(0), found.get::<_, &str>(1)), (id, "duplicate"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_in_two_dimensions_stays_with_its_messages() {
+    let Place { sql, db: _db, .. } = place::<i64>(settings()).await;
+    let call = "select trunkline.enqueue_unique_many('q', array[1, 2, 3]::int8[], array['a', 'b', 'a'],
+                metadata => array[[null], ['{\"n\": \"2\"}'], ['{\"n\": \"3\"}']]::jsonb[], replace => true)";
+    sql.batch_execute(call).await.expect("enqueued");
+    let found = "select string_agg(payload || coalesce(metadata->>'n', '-'), ' ' order by payload) from trunkline.messages('q')";
+    let found: String = sql.query_one(found, &[]).await.expect("read").get(0);
+    assert_eq!(found, "22 33");
+}
