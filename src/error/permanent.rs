@@ -6,10 +6,10 @@ use tokio_postgres::error::SqlState;
 
 use super::{Error, Kind, advice::is_other_type};
 
-/// Parts of PgBouncer's errors that are permanent.
+/// Parts of a pooler's errors that are permanent.
 const OF_POOLER: [&str; 7] =
     ["no such", "authentication failed", "rejected", "required", "unsupported", "not allowed", "bad startup"];
-/// A part of PgBouncer's errors about its own login to the server.
+/// A part of a pooler's errors about its own login to the server.
 const BEHIND_POOLER: &str = "server login";
 
 impl Error {

@@ -49,7 +49,7 @@ impl<T> Clone for Queue<T> {
 impl<T> fmt::Debug for Queue<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { shared, routing } = self;
-        out.debug_struct("Queue").field("name", &shared.name).field("spread", routing).finish_non_exhaustive()
+        out.debug_struct("Queue").field("name", &shared.name).field("routing", routing).finish_non_exhaustive()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Replaces the library's and the server's terms in messages with this program's verbs and options.
 
 /// Phrases of the library and the server, and this program's replacements.
-const WORDS: [(&str, &str); 21] = [
+const WORDS: [(&str, &str); 22] = [
     ("create it with Db::create_queue or `", "create it with `"),
     (" or Db::migrate first", " first"),
+    ("`trunkline migrate` or Db::migrate created", "`trunkline migrate` created"),
     ("create one with Settings::priorities", "create one with `trunkline queue create NAME --priorities 3`"),
     (
         "create one with Settings::partitions, or leave the key out",

@@ -156,7 +156,9 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     let mut uncounted = Uncounted::default();
     for name in names {
         let queue = shards.queue::<Unread>(&name).await?;
-        let (is_paused, stats) = (queue.description().is_paused, queue.stats().await);
+        let stats = queue.stats().await;
+        let is_paused = |shard| queue.on(shard).is_ok_and(|part| part.description().is_paused);
+        let is_paused_somewhere = stats.parts.iter().any(|part| is_paused(part.shard));
         // A sum of no counts would look like an empty queue.
         if let Some(error) = error_of_all(&stats.parts) {
             if !(is_all && lacks_right(error)) {
@@ -165,10 +167,13 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
             uncounted.add(&name, error.clone());
             continue;
         }
-        found.push(QueueCounts { queue: name.clone(), is_paused, shard: None, stats: stats.sum });
+        found.push(QueueCounts { queue: name.clone(), is_paused: is_paused_somewhere, shard: None, stats: stats.sum });
         for shards::Sharded { shard, of } in stats.parts {
             match of {
-                Ok(stats) => found.push(QueueCounts { queue: name.clone(), is_paused, shard: Some(shard), stats }),
+                Ok(stats) => {
+                    let is_paused = is_paused(shard);
+                    found.push(QueueCounts { queue: name.clone(), is_paused, shard: Some(shard), stats });
+                }
                 Err(error) => print::note(format!("warning: cannot count shard {shard}: {error}")),
             }
         }
@@ -176,7 +181,7 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     uncounted.or(found)
 }
 
-/// The queues that the role may not count, and the error of the last one.
+/// The queues that the role may not count, and the error of the first one.
 #[derive(Default)]
 struct Uncounted {
     names: Vec<String>,
@@ -189,7 +194,7 @@ impl Uncounted {
 
     fn add(&mut self, name: &str, error: trunkline::Error) {
         self.names.push(name.to_owned());
-        self.error = Some(error);
+        self.error.get_or_insert(error);
     }
 
     /// Warns about the queues and returns the other queues' counts. If there are no counts, returns

@@ -125,14 +125,14 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
                 };
                 let mut names: Vec<String> = target.config.get_hosts().iter().filter_map(name).collect();
                 names.dedup();
-                let last = names.pop().unwrap_or_else(|| address.ip().to_string());
+                let final_name = names.pop().unwrap_or_else(|| address.ip().to_string());
                 for name in names {
                     let socket = open(*address, &target.config).await.map_err(lost)?;
                     if let Ok(stream) = encrypted(socket, &name, target).await {
                         return Ok(stream);
                     }
                 }
-                encrypted(open(*address, &target.config).await.map_err(lost)?, &last, target).await
+                encrypted(open(*address, &target.config).await.map_err(lost)?, &final_name, target).await
             }
         }
     };

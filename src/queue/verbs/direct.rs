@@ -194,6 +194,8 @@ pub(crate) struct Letter {
     element: Vec<u8>,
     metadata: Metadata,
     has_arrived: bool,
+    /// The runtime that puts the message back if it is dropped, even outside the runtime.
+    runtime: Option<Handle>,
 }
 
 impl std::fmt::Debug for Letter {
@@ -212,7 +214,8 @@ impl Letter {
             return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
         };
         let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most messages have no metadata
-        Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false })
+        let runtime = Handle::try_current().ok();
+        Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false, runtime })
     }
 
     /// Decodes the message, and converts its payload with `read`.
@@ -255,13 +258,14 @@ impl Drop for Letter {
         if self.has_arrived {
             return;
         }
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Some(runtime) = self.runtime.take() else { return };
         let (shared, id, metadata) = (self.shared.clone(), self.id, std::mem::take(&mut self.metadata));
+        let enqueued_at = Time::of_unix(self.enqueued_us);
         let mut elements = BytesMut::new();
         elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it fitted in a notification, so its length fits
         elements.extend_from_slice(&self.element);
         runtime.spawn(async move {
-            if let Err(error) = shared.put_back_letter(id, &elements, metadata).await {
+            if let Err(error) = shared.put_back_letter(id, enqueued_at, &elements, metadata).await {
                 debug!(%error, "a message that was sent directly may be lost: its receiver was dropped, and enqueuing it failed");
             }
         });
@@ -289,12 +293,12 @@ impl Mailbox {
 }
 
 impl Shared {
-    async fn put_back_letter(&self, id: i64, elements: &[u8], metadata: Metadata) -> Result<()> {
+    async fn put_back_letter(&self, id: i64, enqueued_at: Time, elements: &[u8], metadata: Metadata) -> Result<()> {
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
         let payload = self.column.array(1, elements);
         // The message was never in the table, so the user's own columns receive their defaults.
         let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
-            [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
+            [&id, &enqueued_at, &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
         self.query(&self.sql.put_back, &row).await?;
         self.db.wake(&self.channel);
         Ok(())

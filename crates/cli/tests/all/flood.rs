@@ -41,8 +41,10 @@ fn follower_stops_listening_in_a_flood_and_listens_again() {
     let stopped = "select (not trunkline.announced('trunkline.q') and exists (select from trunkline.queue_q))::text";
     let mut enqueued = 0;
     eventually("it stops listening before it has to wait", || {
-        sql(&trunkline.url, &backlog);
-        enqueued += BACKLOG;
+        if enqueued < 20 * BACKLOG {
+            sql(&trunkline.url, &backlog);
+            enqueued += BACKLOG;
+        }
         rows(&trunkline.url, stopped) == ["true"]
     });
     stop.store(true, Ordering::Relaxed);

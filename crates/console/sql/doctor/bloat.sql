@@ -5,8 +5,10 @@ select 'advice', substr(t.relname, strpos(t.relname, '_') + 1),
        format('reindex index concurrently trunkline.%I;', i.relname)
 from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
 join pg_stat_user_tables s on s.relid = t.oid, lateral (
-    -- A standby, and a server after a crash or a failover, has no statistics. The table has an estimate of its own.
-    select greatest(s.n_live_tup + s.n_dead_tup, t.reltuples::bigint) as rows, s.n_live_tup + s.n_dead_tup > 0 or t.reltuples > 0 as is_known) n
+    -- A standby, and a server after a crash or a failover, has no statistics. The table has an estimate of its own, -1 if it is unknown. An
+    -- estimate of no rows counts only if the table is small.
+    select greatest(s.n_live_tup + s.n_dead_tup, t.reltuples::bigint, 0) as rows,
+           s.n_live_tup + s.n_dead_tup > 0 or t.reltuples > 0 or t.reltuples = 0 and pg_relation_size(t.oid) < 1024 * 1024 as is_known) n
 where n.is_known and t.relnamespace = 'trunkline'::regnamespace and t.relname ~ '^(queue|dead|archive|unique|line)_'
   and pg_relation_size(i.oid) > 16 * 1024 * 1024 + 200 * n.rows
 order by pg_relation_size(i.oid) desc

@@ -202,13 +202,9 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         drop(proxy);
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
-        // Another test may listen on the port by now, but no connection leads to this server.
-        let _ = TcpStream::connect(addr);
         // The threads of the connections have ended, but the system may need a moment to remove
         // them.
         eventually(|| threads(addr.1) == 0);
-        server.set_nonblocking(true).unwrap();
-        assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 }
 
