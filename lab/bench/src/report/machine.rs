@@ -1,6 +1,6 @@
 //! Describes the machine and the server of the measurements, and their stability.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use crate::{
     report::{markdown::Table, number, settings},
@@ -45,18 +45,37 @@ pub fn section(results: &Results) -> String {
             .map(Some),
         );
     }
-    let mut disks: Vec<&str> = results.rows.iter().map(|row| &*row.disk).filter(|disk| !disk.is_empty()).collect();
-    disks.sort_unstable();
-    disks.dedup();
-    let mut disk = String::new();
-    if let [first, more @ ..] = &disks[..] {
-        let runs = more.len() + 1;
-        let _ = write!(
-            disk,
-            "\n`pg_test_fsync`, writes of 8 KiB a second at the start of a run ({runs} in all): {first}.\n\n"
-        );
+    format!("## Machine and server\n\n{}{}{}", table.text(), disk(results), steadiness(results))
+}
+
+/// States the range of the durable writes per second by each method of `pg_test_fsync`. Omits
+/// servers with fsync off, whose commits do not wait for the disk.
+fn disk(results: &Results) -> String {
+    let waiting = results.rows.iter().filter(|row| row.server.fsync != "off");
+    let mut looks: Vec<&str> = waiting.map(|row| &*row.disk).filter(|disk| !disk.is_empty()).collect();
+    looks.sort_unstable();
+    looks.dedup();
+    let mut methods: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for method in looks.iter().flat_map(|look| look.split(", ")) {
+        let Some((name, rate)) = method.split_once(' ') else { continue };
+        let Ok(rate) = rate.parse() else { continue };
+        methods.entry(name).or_default().push(rate);
     }
-    format!("## Machine and server\n\n{}{disk}{}", table.text(), steadiness(results))
+    let range = |(name, rates): (&str, Vec<f64>)| {
+        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let upper = if least < most { format!(" to {}", number::rate(most)) } else { String::new() };
+        format!("{name} {}{upper}", number::rate(least))
+    };
+    let ranges: Vec<String> = methods.into_iter().map(range).collect();
+    match ranges.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n`pg_test_fsync` ran {} times on the servers with fsync on. Writes of 8 KiB a second: {}.\n\n",
+            looks.len(),
+            ranges.join(", ")
+        ),
+    }
 }
 
 fn memory(server: &Server) -> String {

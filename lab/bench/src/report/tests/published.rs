@@ -1,6 +1,6 @@
 //! Tests the published page, and its statements about the run.
 
-use super::{FIGURES, fake, readme};
+use super::{FIGURES, fake, race, readme, section};
 
 #[test]
 fn page_names_its_run_and_hours() {
@@ -17,6 +17,25 @@ fn page_names_its_run_and_hours() {
     let text = readme(&several, &[]);
     assert!(text.contains("**Of no run**"), "{text}");
     assert!(!text.contains("trunkline-bench -- run"), "it claims a command");
+}
+
+#[test]
+fn disk_is_stated_as_a_range_without_servers_that_do_not_wait() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 500.0), ("river", 500.0)]);
+    let disks = ["fdatasync 900.5, fsync 800.5", "fdatasync 2700.5, fsync 2600.5", "commits do not wait for the disk"];
+    for (row, disk) in results.rows.iter_mut().zip(disks) {
+        disk.clone_into(&mut row.disk);
+    }
+    results.rows[2].server.fsync = "off".into();
+    let text = readme(&results, &[]);
+    let machine = section(&text, "Machine and server");
+    assert!(
+        machine.contains(
+            "ran 2 times on the servers with fsync on. Writes of 8 KiB a second: fdatasync 900 to 2.70 k, fsync 800 to 2.60 k."
+        ),
+        "{machine}"
+    );
+    assert!(!machine.contains("do not wait"), "{machine}");
 }
 
 #[test]
