@@ -22,6 +22,8 @@ const COMPARED: &[(Measure, &str)] = &[
     (measure::P99, "latency p99"),
     (measure::SERVER_CPU, "server CPU a message"),
     (tenths::LATE_SERVER_CPU, "server CPU a message in the last tenth of the time"),
+    (measure::WAL, "WAL a message"),
+    (tenths::LATE_SIZE, "tables and indexes at the end"),
 ];
 /// The costs of waiting. They are not divided by the number of messages, which may be zero.
 const IDLE: &[(Measure, &str)] = &[
@@ -60,13 +62,24 @@ pub fn section(results: &Results) -> String {
         table.row([Some(where_and_what), Some(number::times(lost.worst())), Some(lost.sentence())]);
     }
     if !all.is_empty() {
-        text += "Every comparison in which a peer was ahead of Trunkline's best row by more than the third digit, the worst first. \
-                 Rows are compared with rows that promise a consumer the same (at most, at least or exactly once), and SQL functions also with \
-                 SQL functions. *Within the spread*: the rounds of the two overlap.\n\n";
+        let _ = writeln!(
+            text,
+            "Every comparison in which a peer was ahead of Trunkline's best row by more than the third digit, the worst first. \
+             Compared are {}; in `idle` also {}. Client CPU, client memory and dead tuples are only in the tables. \
+             Rows are compared with rows that promise a consumer the same (at most, at least or exactly once), and SQL functions also with \
+             SQL functions. Each measure has its own best row. *At the end*: of rows that handled different numbers of messages. \
+             *Within the spread*: the rounds of the two overlap.\n",
+            names(COMPARED),
+            names(IDLE)
+        );
     }
     text += &table.text();
     text += &scattered(&races);
     text + &without(&races)
+}
+
+fn names(measures: &[(Measure, &str)]) -> String {
+    measures.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Lists rows that could not be compared because their rounds differ too much.

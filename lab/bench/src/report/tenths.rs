@@ -15,6 +15,16 @@ pub const LATE_SERVER_CPU: Measure = Measure {
     more: false,
 };
 
+/// The bytes of all tables and indexes at the end of a long run, however many messages it handled.
+pub const LATE_SIZE: Measure = Measure {
+    of: |row| {
+        let (_, last) = tenths(row)?;
+        (last.size > 0.0).then_some(Spread { median: last.size, least: last.size, most: last.size })
+    },
+    show: number::bytes,
+    more: false,
+};
+
 pub struct Tenth {
     pub received: f64,
     /// The server's processor time per received message; `None` if none was received.
