@@ -1,5 +1,5 @@
-//! A logical replication follows the documented steps, and queues of every kind continue on the
-//! replica.
+//! A logical replication follows the documented steps. Queues of every kind, relays and interrupted
+//! moves continue on the replica.
 
 use std::{
     sync::{Arc, Mutex},
@@ -47,10 +47,15 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.limit_queue("keys", &Limits::none().max_leased(1000)).await.expect("limited");
     once.schedule(&Schedule::new("yearly", "@yearly"), &7).await.expect("set");
     db.pause_queue("once").await.expect("paused");
+    // A relay from a broker has stored its position. A drain was interrupted while one of its
+    // messages was on its way, and a message of another shard has arrived.
+    sql.batch_execute(include_str!("../../../sql/statements/move_tables.sql")).await.expect("tables of moves");
+    sql.batch_execute(RELAY_AND_MOVES).await.expect("inserted");
 
-    // Step 1: everything except the messages.
+    // Step 1: everything except the messages, the schedules' ticks, the relays' positions and the
+    // messages that move.
     let mut dump = vec!["--schema=trunkline", "--no-owner", "--no-privileges"];
-    let left_out = ["queue_*", "dead_*", "archive_*", "unique_*", "schedule"]
+    let left_out = ["queue_*", "dead_*", "archive_*", "unique_*", "schedule", "relay", "moving", "moved"]
         .map(|table| format!("--exclude-table-data=trunkline.{table}"));
     dump.extend(left_out.iter().map(String::as_str));
     let url = here.url();
@@ -74,6 +79,9 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
         compacted(&sql, queue).await;
     }
     keys.enqueue(draft(99)).await.expect("enqueued");
+    // The relay goes on reading.
+    let moves = "update trunkline.relay set position = '2', confirmed = 2 where name = 'orders from nats'";
+    sql.batch_execute(moves).await.expect("moved");
     let lease = "select id, attempt from trunkline.lease_partition('keys', 1, '2 hours')";
     let lease = sql.query_one(lease, &[]).await.expect("leased");
     let lease = Lease { id: lease.get(0), attempt: lease.get(1) };
@@ -107,6 +115,8 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!((keys.partitions, keys.limits), (128, Limits::none().max_leased(1000)));
     assert!(once.is_paused && !keys.is_paused);
     assert_eq!(db.schedules().await.expect("listed")[0].name, "yearly");
+    let came_along: String = replica.query_one(CAME_ALONG, &[]).await.expect("read").get(0);
+    assert_eq!(came_along, "orders from nats at 2, moving 7, moved 8 as 9");
     db.resume_queue("once").await.expect("resumed");
     let once = db.queue::<i64>("once").await.expect("opened");
     let again = once.enqueue(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
@@ -121,9 +131,21 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(then, (0..60).collect::<Vec<_>>());
 }
 
-/// The documented query, which writes a `create publication` with the tables of all queues.
+/// The documented query, which writes a `create publication` with the tables of all queues, the
+/// schedules, the relays and the moves.
 const PUBLISH: &str = "select 'create publication queues for table ' || string_agg(c.oid::regclass::text, ', ')
-     from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname ~ '^(queue|dead|archive|unique)_|^schedule$'";
+     from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r'
+         and c.relname ~ '^(queue|dead|archive|unique)_|^(schedule|relay|moving|moved)$'";
+
+const RELAY_AND_MOVES: &str = "
+    insert into trunkline.relay (name, queue, broker, inward, position) values ('orders from nats', 'keys', 'nats://broker/ORDERS', true, '1');
+    insert into trunkline.moving (queue, target, id, enqueued_at, due_at, attempt, released, size, payload) values ('keys', 1, 7, now(), now(), 0, 0, 1, '7');
+    insert into trunkline.moved (source, queue, id, size, became) values (2, 'keys', 8, 1, 9)";
+
+/// Returns the stored position of the relay, and the messages that move.
+const CAME_ALONG: &str =
+    "select format('%s at %s, moving %s, moved %s as %s', r.name, r.position, m.id, n.id, n.became)
+     from trunkline.relay r join trunkline.moving m using (queue) join trunkline.moved n using (queue)";
 
 /// Runs a worker until nothing is due. Returns the payloads that it handled, at least `least` of
 /// them.
