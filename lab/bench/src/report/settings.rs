@@ -3,7 +3,7 @@
 
 use crate::{
     report::{markdown::code, number},
-    results::Row,
+    results::{Row, Spread},
 };
 
 /// A setting of a row or of its server.
@@ -51,10 +51,7 @@ const SETTINGS: &[Setting] = &[
 /// The duration, rounds and origin of a row. Each table's caption states them, but no case's name
 /// does.
 const PROVENANCE: &[Setting] = &[
-    Setting {
-        name: "seconds per round",
-        of: |row| if row.told.messages > 0 { UNSAID.into() } else { number::whole(row.told.seconds) },
-    },
+    Setting { name: "seconds per round", of: seconds },
     Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
     Setting { name: "commit", of: |row| kept(&row.made.commit) },
     Setting { name: "arguments", of: |row| code(&kept(&row.made.arguments)) },
@@ -127,6 +124,20 @@ fn rate(row: &Row) -> String {
     match row.told.rate {
         None => "unlimited".into(),
         Some(rate) => format!("{}/s", number::whole(rate)),
+    }
+}
+
+/// Returns the duration of a round. A round that drains a backlog ends when the backlog is empty,
+/// so its measured duration is returned.
+fn seconds(row: &Row) -> String {
+    if row.told.messages > 0 {
+        return UNSAID.into();
+    }
+    let drains = ["drain", "ledger"].contains(&row.told.case.as_str());
+    match row.over(|round| Some(round.seconds)).filter(|_| drains) {
+        Some(Spread { least, most, .. }) if number::rate(least) == number::rate(most) => number::rate(most),
+        Some(Spread { least, most, .. }) => format!("{} to {}", number::rate(least), number::rate(most)),
+        None => number::whole(row.told.seconds),
     }
 }
 

@@ -20,6 +20,18 @@ fn page_names_its_run_and_hours() {
 }
 
 #[test]
+fn drains_state_how_long_their_rounds_were() {
+    let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
+    for (row, seconds) in results.rows.iter_mut().zip([[0.4, 0.39, 0.36], [10.0, 10.001, 10.0]]) {
+        row.told.case = "drain".into();
+        row.rounds.iter_mut().zip(seconds).for_each(|(round, seconds)| round.seconds = seconds);
+    }
+    let text = readme(&results, &[]);
+    assert!(text.contains("| seconds per round |"), "{text}");
+    assert!(text.contains("| 0.360 to 0.400 |") && text.contains("| 10.0 |"), "{text}");
+}
+
+#[test]
 fn disk_is_stated_as_a_range_without_servers_that_do_not_wait() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 500.0), ("river", 500.0)]);
     let disks = ["fdatasync 900.5, fsync 800.5", "fdatasync 2700.5, fsync 2600.5", "commits do not wait for the disk"];
