@@ -23,7 +23,8 @@ use crate::{
     },
 };
 
-/// The counts of a queue. Counting reads each row of the queue once, but no payloads.
+/// The counts of a queue. Counting reads each row of the queue, and counts all dead letters and the
+/// whole archive. It reads no payloads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
