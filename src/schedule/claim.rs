@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tracing::warn;
 
-use super::{draft::Missed, expression::Expression};
+use super::{draft::Missed, expression::Expression, ticks::Ticks};
 use crate::{
     error::Result,
     postgres::{db::Db, time::Time, transaction::Transaction},
@@ -22,7 +22,7 @@ pub(super) struct Claimed {
     pub tid: String,
     pub name: String,
     pub queue: String,
-    /// The tick that is due, as the row stores it.
+    /// The tick that is due, or the time after which the ticks begin, as the row stores it.
     pub first: Time,
     pub ticks: Vec<Timestamp>,
     pub next: Time,
@@ -61,8 +61,14 @@ impl Claimed {
             Self { tid, name, queue, first, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
         let now = timestamp(clock);
         match (Expression::parse(&expression, &zone), Missed::of(&missed)) {
-            (Ok(expression), Ok(missed)) if placed => {
-                let ticks = expression.ticks(missed, timestamp(first), now);
+            (Ok(expression), Ok(missed)) => {
+                // Without a place, `first` is when the schedule was set, changed or resumed.
+                let first = timestamp(first);
+                let first = if placed { Some(first) } else { expression.next(first) };
+                let ticks = match first {
+                    Some(first) if first <= now => expression.ticks(missed, first, now),
+                    next => Ticks { now: Vec::new(), has_dropped: false, next },
+                };
                 if ticks.has_dropped {
                     warn!(schedule = claimed.name, "too many ticks were missed; the earliest are left out");
                 }
@@ -71,7 +77,6 @@ impl Claimed {
                     ticks.now.first().map_or(Duration::ZERO, |tick| now.duration_since(*tick).unsigned_abs());
                 claimed.ticks = ticks.now;
             }
-            (Ok(expression), Ok(_)) => claimed.next = expression.next(now).map_or(NEVER, time_of),
             (Err(error), _) | (_, Err(error)) => claimed.problem = Some(error.to_string()),
         }
         if claimed.next == NEVER && claimed.problem.is_none() {

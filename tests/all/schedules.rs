@@ -5,6 +5,7 @@ mod bad_input;
 mod failing;
 mod once;
 mod settings;
+mod unplaced;
 
 use std::{
     collections::BTreeSet,
