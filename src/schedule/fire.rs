@@ -1,7 +1,7 @@
 //! Runs due ticks. One transaction locks schedules, enqueues their messages and stores their next
 //! ticks.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use tokio_postgres::error::SqlState;
 use tracing::{Instrument, Span, debug_span, field::Empty, warn};
@@ -38,8 +38,8 @@ impl Db {
             Err(error) if is_of_a_tick(&error) => {}
             outcome => return outcome,
         }
-        let mut schedules = 0;
-        while schedules < most && self.fire_one(since).await? {
+        let (mut schedules, mut locked) = (0, HashMap::new());
+        while schedules < most && self.fire_one(since, &mut locked).await? {
             schedules += 1;
         }
         Ok(Made { schedules, has_left: false })
@@ -60,17 +60,28 @@ impl Db {
     }
 
     /// Processes the first due schedule alone, so that its error ends only its own transaction. A
-    /// deferred trigger may raise the error as late as at the commit.
-    async fn fire_one(&self, since: Time) -> Result<bool> {
+    /// deferred trigger may raise the error as late as at the commit. A queue whose lock was not
+    /// free is not tried again, because each of its schedules would wait for the lock for a second.
+    async fn fire_one(&self, since: Time, locked: &mut HashMap<String, Error>) -> Result<bool> {
         let transaction = self.begin().await?;
         let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
         let [one] = &claimed[..] else {
             transaction.rollback().await?;
             return Ok(false);
         };
+        if let Some(error) = locked.get(&one.queue) {
+            transaction.rollback().await?;
+            self.fail(one, error).await?;
+            return Ok(true);
+        }
         match self.make(transaction, &claimed).await {
             Ok(()) => told(&claimed),
-            Err(error) if is_of_a_tick(&error) => self.fail(one, &error).await?,
+            Err(error) if is_of_a_tick(&error) => {
+                self.fail(one, &error).await?;
+                if error.sqlstate() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+                    locked.insert(one.queue.clone(), error);
+                }
+            }
             Err(error) => return Err(error),
         }
         Ok(true)

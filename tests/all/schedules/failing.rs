@@ -82,6 +82,36 @@ async fn locked_queue_holds_up_its_own_schedules_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_schedules_of_a_locked_queue_delay_others_as_little_as_one() {
+    const LOCKED: usize = 20;
+    let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
+    db.create_queue("locked", &Settings::new("int8")).await.expect("created");
+    let locked = db.queue::<i64>("locked").await.expect("opened");
+    for nr in 0..LOCKED {
+        locked.schedule(&Schedule::new(format!("locked.{nr}"), YEARLY), &1).await.expect("set");
+        not_since(&sql, &format!("locked.{nr}"), "now() - interval '1 s'").await;
+    }
+    queue.schedule(&Schedule::new("good", YEARLY), &1).await.expect("set");
+    not_since(&sql, "good", "now()").await;
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; lock table trunkline.queue_locked in share mode").await.expect("locked");
+    let runs = Ticks::start(&db);
+    // Two waits for the lock take two seconds; one wait for each schedule takes twenty.
+    within(Duration::from_secs(12), "the good one ticks", async || one(&db, "good").await.last.is_some()).await;
+    for nr in 0..LOCKED {
+        let problem = one(&db, &format!("locked.{nr}")).await.problem;
+        assert!(problem.as_ref().is_some_and(|why| why.contains("lock")), "{nr}: {problem:?}");
+    }
+    holder.batch_execute("commit").await.expect("let go");
+    within(Duration::from_secs(60), "all tick", async || {
+        locked.stats().await.expect("counted").messages == LOCKED as u64
+    })
+    .await;
+    runs.stop().await;
+    assert!(sql.query_one("select bool_and(problem is null) from trunkline.schedule", &[]).await.expect("read").get::<_, bool>(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn expression_that_one_process_cannot_read_is_left_to_others() {
     let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let set = "select trunkline.set_schedule('bad', 'q', '99 * * * *', '1')";
