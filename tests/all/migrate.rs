@@ -2,6 +2,7 @@
 
 mod many;
 mod older;
+mod racing;
 
 use std::{fmt::Write, future::poll_fn, path::Path, time::Duration};
 

@@ -42,6 +42,13 @@ impl Installed {
     }
 }
 
+/// What a migration has to do.
+enum Work {
+    Nothing,
+    /// Everything, beginning with this version of the schema.
+    All(i32),
+}
+
 impl Db {
     /// Brings the schema to this library's version, in one transaction. It applies the missing
     /// steps, then replaces all functions, then the functions of every queue. Returns the number of
@@ -53,24 +60,41 @@ impl Db {
     /// to another role, or the role may not create the schema.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
-        let found = self.found(&session).await?;
+        let applied = match self.work(&session).await? {
+            Work::Nothing => 0,
+            Work::All(found) => self.install(&session, found).await?,
+        };
+        self.give_back(session);
+        Ok(applied)
+    }
+
+    /// Returns what is left to do. Needs only the right to read.
+    async fn work(&self, session: &Session) -> Result<Work> {
+        let found = self.found(session).await?;
         if found.version > SCHEMA_VERSION && found.supports_this() {
             info!(
                 version = found.version,
                 "the schema is newer than this library, and supports it: nothing was changed"
             );
-            self.give_back(session);
-            return Ok(0);
+            return Ok(Work::Nothing);
         }
-        if found.version == SCHEMA_VERSION && self.functions_are_current(&session).await? {
-            self.give_back(session); // this path needs only the right to read
-            return Ok(0);
+        if found.version == SCHEMA_VERSION && self.installed_functions(session).await? == fingerprint() {
+            return Ok(Work::Nothing);
         }
-        self.check_name(&session).await?;
-        let name = if found.version == 0 { "migrate_first" } else { "migrate" };
+        Ok(Work::All(found.version))
+    }
+
+    /// Applies the missing steps and installs all functions. Returns the number of applied steps.
+    async fn install(&self, session: &Session, found: i32) -> Result<usize> {
+        self.check_name(session).await?;
+        let name = if found == 0 { "migrate_first" } else { "migrate" };
         let begin = self.statement(name, concat!("begin; ", include_str!("../../../sql/statements/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
-        let found = self.found(&session).await?.version;
+        // Another process may have migrated while this one waited for the lock.
+        let Work::All(found) = self.work(session).await? else {
+            session.batch("migrate", "rollback").await?;
+            return Ok(0);
+        };
         if found > SCHEMA_VERSION {
             return Err(self.mismatch(found)); // dropping the session rolls the transaction back
         }
@@ -110,10 +134,9 @@ impl Db {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
         }
         session.batch("migrate", "commit").await?;
-        if let Err(error) = self.tend_queues(&session).await {
+        if let Err(error) = self.tend_queues(session).await {
             warn!(%error, "some queues keep functions of an earlier release, or autovacuum with pauses; run the migration again");
         }
-        self.give_back(session);
         Ok(pending.len())
     }
 
@@ -213,11 +236,11 @@ impl Db {
         Error::new(Kind::Schema { schema: self.schema_name().to_owned(), found, wanted: SCHEMA_VERSION })
     }
 
-    async fn functions_are_current(&self, session: &Session) -> Result<bool> {
+    /// Returns the fingerprint of the functions that were installed last.
+    async fn installed_functions(&self, session: &Session) -> Result<String> {
         let functions = self.statement("functions_of", include_str!("../../../sql/statements/functions_of.sql"));
         let installed = session.query(&functions, &[]).await?;
-        let installed = installed.first().map(|row| row.read::<String>(0)).transpose()?;
-        Ok(installed == Some(fingerprint()))
+        Ok(installed.first().map(|row| row.read(0)).transpose()?.unwrap_or_default())
     }
 }
 
