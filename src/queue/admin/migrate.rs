@@ -45,6 +45,8 @@ impl Installed {
 /// What a migration has to do.
 enum Work {
     Nothing,
+    /// What follows the commit: see [`Db::tend_queues`].
+    Queues,
     /// Everything, beginning with this version of the schema.
     All(i32),
 }
@@ -62,6 +64,10 @@ impl Db {
         let session = self.own_session().await?;
         let applied = match self.work(&session).await? {
             Work::Nothing => 0,
+            Work::Queues => {
+                self.finish(&session).await;
+                0
+            }
             Work::All(found) => self.install(&session, found).await?,
         };
         self.give_back(session);
@@ -72,14 +78,17 @@ impl Db {
     async fn work(&self, session: &Session) -> Result<Work> {
         let found = self.found(session).await?;
         if found.version > SCHEMA_VERSION && found.supports_this() {
-            info!(
-                version = found.version,
-                "the schema is newer than this library, and supports it: nothing was changed"
-            );
+            info!(version = found.version, "the schema is newer, and supports this library: nothing was changed");
             return Ok(Work::Nothing);
         }
-        if found.version == SCHEMA_VERSION && self.installed_functions(session).await? == fingerprint() {
-            return Ok(Work::Nothing);
+        if found.version == SCHEMA_VERSION {
+            let functions = self.installed_functions(session).await?;
+            if functions == fingerprint() {
+                return Ok(Work::Nothing);
+            }
+            if functions == unfinished() {
+                return Ok(Work::Queues);
+            }
         }
         Ok(Work::All(found.version))
     }
@@ -131,31 +140,46 @@ impl Db {
         let record = self.statement("migrate_record", include_str!("../../../sql/statements/migrate_record.sql"));
         for (name, _) in &STEPS[STEPS.len() - pending.len().max(1)..] {
             let version = number(name);
-            session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
+            session.query(&record, &[&version, name, &unfinished(), &OLDEST.min(version)]).await?;
         }
         session.batch("migrate", "commit").await?;
-        if let Err(error) = self.tend_queues(session).await {
+        self.finish(session).await;
+        Ok(pending.len())
+    }
+
+    /// Tends the queues, and records that the migration is complete. If that fails, the next call
+    /// of [`Db::migrate`] by the owner tries again. Other roles leave it to the owner.
+    async fn finish(&self, session: &Session) {
+        let sql = self.statement("migrate_finish", include_str!("../../../sql/statements/migrate_finish.sql"));
+        let outcome = match self.tend_queues(session).await {
+            Ok(true) => session.query(&sql, &[&fingerprint(), &unfinished()]).await.map(drop),
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome
+            && !error.lacks_right()
+        {
             warn!(%error, "some queues keep functions of an earlier release, or autovacuum with pauses; run the migration again");
         }
-        Ok(pending.len())
     }
 
     /// Drops the queues' functions that this version no longer has. Adds header comments, which
     /// psql shows, to the other functions, and sets how the queues' tables are vacuumed. Runs
     /// outside the migration's transaction, because the server's lock table has no room for several
-    /// hundred queues.
-    async fn tend_queues(&self, session: &Session) -> Result<()> {
+    /// hundred queues. Returns false if a queue's tables were in use.
+    async fn tend_queues(&self, session: &Session) -> Result<bool> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
-        let mut behind = Some(String::new());
+        let (mut behind, mut is_done) = (Some(String::new()), true);
         while let Some(name) = behind {
             let rows = session.query(&some, &[&name]).await?;
             behind = only(&rows)?.read(0)?;
             for queue in only(&rows)?.read::<Option<Vec<String>>>(1)?.unwrap_or_default() {
                 let mend = format!("select {}.set_vacuum('{queue}')", self.schema_name());
                 warn!(queue, mend, "autovacuum still pauses on the queue's tables, which are in use");
+                is_done = false;
             }
         }
-        Ok(())
+        Ok(is_done)
     }
 
     /// Removes the schema with all queues and their contents, and every other object that depends
@@ -252,6 +276,11 @@ const fn number(name: &str) -> i32 {
         at += 1;
     }
     version
+}
+
+/// The record of a migration whose functions are installed, but whose queues are not yet tended.
+fn unfinished() -> String {
+    fingerprint() + ", unfinished"
 }
 
 /// A fingerprint of the functions and templates.

@@ -235,6 +235,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
             "fits_unquoted",
             "functions_of",
             "migrate_begin",
+            "migrate_finish",
             "migrate_record",
             "schema_version",
             "schema_version_first",
