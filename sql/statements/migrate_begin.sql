@@ -47,6 +47,9 @@ begin
     end loop;
 end $$;
 lock table trunkline.migration in share row exclusive mode;
+-- Another migration may take minutes. Every other lock is free soon, or this migration begins again:
+-- a statement that waits for a table holds up all later statements that use the table.
+set local lock_timeout = '500ms';
 -- Before step 16 the rows were only in `migration`.
 do $$
 begin

@@ -1,5 +1,6 @@
 //! Tests the schema: its creation, its contents, and the changes that users may make to it.
 
+mod in_use;
 mod many;
 mod older;
 mod racing;

@@ -1,9 +1,11 @@
 //! The schema and its versions. Steps change tables and are never reverted. Each migration also
 //! installs the functions and templates of this library.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::error::SqlState;
 use tracing::{info, warn};
 
 use crate::{
@@ -29,6 +31,11 @@ pub const SCHEMA_VERSION: i32 = number(STEPS[STEPS.len() - 1].0);
 /// table.
 const OLDEST: i32 = 15;
 
+/// The time for which a migration begins again while tables are in use.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause before a migration begins again. Transactions that waited behind it run in this time.
+const PAUSE: Duration = Duration::from_millis(500);
+
 struct Installed {
     version: i32,
     /// The oldest version whose programs work with the schema.
@@ -42,10 +49,10 @@ impl Installed {
     }
 }
 
-/// What a migration has to do.
+/// The work of a migration.
 enum Work {
     Nothing,
-    /// What follows the commit: see [`Db::tend_queues`].
+    /// The tasks after the commit: see [`Db::tend_queues`].
     Queues,
     /// Everything, beginning with this version of the schema.
     All(i32),
@@ -57,9 +64,13 @@ impl Db {
     /// applied steps. The call can be repeated. Many processes can make it at once, and they wait
     /// for each other. A schema that is newer and supports this library stays unchanged.
     ///
+    /// A step that changes tables needs them for itself. While a transaction of another session
+    /// uses them, the call tries again, for about a minute.
+    ///
     /// # Errors
     /// The schema is newer and does not support this library, the schema or something in it belongs
-    /// to another role, or the role may not create the schema.
+    /// to another role, the role may not create the schema, or tables stay in use; the error then
+    /// names the sessions.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
         let applied = match self.work(&session).await? {
@@ -68,7 +79,7 @@ impl Db {
                 self.finish(&session).await;
                 0
             }
-            Work::All(found) => self.install(&session, found).await?,
+            Work::All(found) => self.install_patiently(&session, found).await?,
         };
         self.give_back(session);
         Ok(applied)
@@ -91,6 +102,28 @@ impl Db {
             }
         }
         Ok(Work::All(found.version))
+    }
+
+    /// Installs everything, and begins again while tables are in use. No attempt waits long for a
+    /// lock, because all later statements on the table would wait behind it.
+    async fn install_patiently(&self, session: &Session, found: i32) -> Result<usize> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.install(session, found).await {
+                Err(error) if is_in_use(&error) => {
+                    session.batch("migrate", "rollback").await?;
+                    if Instant::now() >= deadline {
+                        // Fails with the reason, and names the sessions.
+                        let why = include_str!("../../../sql/statements/migrate_in_use.sql");
+                        let why = self.statement("migrate_in_use", why);
+                        return session.batch(why.name, &why.text).await.and(Err(error));
+                    }
+                    info!("tables of the schema are in use: the migration begins again");
+                    sleep(PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Applies the missing steps and installs all functions. Returns the number of applied steps.
@@ -276,6 +309,11 @@ const fn number(name: &str) -> i32 {
         at += 1;
     }
     version
+}
+
+/// Returns true if a lock was not free in time, or if the server ended a deadlock.
+fn is_in_use(error: &Error) -> bool {
+    [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED].iter().any(|code| error.sqlstate() == Some(code))
 }
 
 /// The record of a migration whose functions are installed, but whose queues are not yet tended.

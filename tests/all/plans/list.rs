@@ -236,6 +236,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
             "functions_of",
             "migrate_begin",
             "migrate_finish",
+            "migrate_in_use",
             "migrate_record",
             "schema_version",
             "schema_version_first",
