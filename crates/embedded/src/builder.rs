@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::find::Binaries;
 use crate::home::Home;
 use crate::places;
-use crate::running::Running;
+use crate::running::{self, Running};
 use crate::server::{self, Stop};
 use crate::watchdog::Watchdog;
 use std::ffi::OsString;
@@ -59,8 +59,16 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn attach(path: impl AsRef<Path>) -> Result<Option<Self>> {
-        match Self::status(&path) {
-            Some(_) => Self::at(path).stay(true).start().map(Some),
+        let path = path.as_ref();
+        if Self::status(path).is_none() {
+            return Ok(None);
+        }
+        let account = Account::of_the_server()?.of_the_owner(&path.join("data"));
+        let home = Home::kept(path, &account)?;
+        let _lock = home.lock()?;
+        // Another process may have stopped the server before this one got the lock.
+        match Running::in_data(&home.data()) {
+            Some(_) => Self::at(path).stay(true).start_kept(account, home).map(Some),
             None => Ok(None),
         }
     }
@@ -176,13 +184,22 @@ impl Builder {
         let account = account.of_the_owner(&path.join("data"));
         let home = Home::kept(&path, &account)?;
         let lock = home.lock()?;
-        let binaries = self.programs(Some(&home.data()))?;
-        let found = Running::in_data(&home.data());
-        let end = if self.stay || found.is_some() { End::Stay } else { End::Stop };
-        let watchdog = if end == End::Stop { Some(Watchdog::start(&account, &home, false)?) } else { None };
-        let cluster = self.cluster(account, binaries, home, end, watchdog)?;
+        let cluster = self.start_kept(account, home)?;
         drop(lock);
         Ok(cluster)
+    }
+
+    /// Starts a kept cluster, whose lock the caller must hold.
+    fn start_kept(mut self, account: Account, home: Home) -> Result<Cluster> {
+        let binaries = self.programs(Some(&home.data()))?;
+        let is_running = Running::in_data(&home.data()).is_some();
+        if !is_running {
+            // The watchdog ignores the server that a file from before the start describes.
+            running::forget_stale(&home.data());
+        }
+        let end = if self.stay || is_running { End::Stay } else { End::Stop };
+        let watchdog = if end == End::Stop { Some(Watchdog::start(&account, &home, false)?) } else { None };
+        self.cluster(account, binaries, home, end, watchdog)
     }
 
     fn start_temporary(mut self, account: Account) -> Result<Cluster> {

@@ -114,8 +114,14 @@ fn command_line(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&line).into_owned()).filter(|line| !line.trim().is_empty())
 }
 
+/// Returns true if the program is a server. Arguments may contain the word, like those of the
+/// watchdog's script. `pg_ctl` passes `-D` first.
 fn is_postgres(line: &str) -> bool {
-    line.contains("postgres") || line.contains("postmaster")
+    let program = match line.split_once('\0').or_else(|| line.split_once(" -D ")) {
+        Some((program, _)) => program,
+        None => line.split_whitespace().next().unwrap_or_default(),
+    };
+    matches!(program.rsplit('/').next(), Some("postgres" | "postmaster"))
 }
 
 /// Polls until `look` returns a value, because only a parent process is notified of changes.
@@ -140,6 +146,26 @@ mod tests {
     fn values_with_blanks_and_quotes_are_quoted() {
         let url = url(Path::new("/a b"), 5432, "it's\\");
         assert_eq!(url, r"host='/a b' port=5432 user=trunkline dbname='it\'s\\'");
+    }
+
+    #[test]
+    fn server_is_known_by_its_program_and_not_by_its_arguments() {
+        for server in [
+            "/opt/pg/bin/postgres\0-D\0/srv/queue/data\0",
+            "postmaster\0",
+            "/Application Support/bin/postgres -D /a b/data\n",
+        ] {
+            assert!(is_postgres(server), "{server}");
+        }
+        for other in [
+            "/bin/sh\0-c\0read -r pid < postmaster.pid\0/srv/postgres/data\0INT\0",
+            "/usr/bin/vi\0/srv/trunkline/postgres\0",
+            "/opt/postgres/bin/psql\0",
+            "/bin/tail -f /srv/trunkline/postgres\n",
+            "",
+        ] {
+            assert!(!is_postgres(other), "{other}");
+        }
     }
 
     #[test]

@@ -6,27 +6,28 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// The watchdog's script. `$0` is the data folder, `$1` the signal, `$2` a process id that a crash
-/// left in the folder, and `$3` and `$4` are the folders to remove, or empty. The input ends when
-/// the owner ends, and a line of input requests an orderly end. The script waits a minute for the
-/// server's orderly end before it uses force.
+/// The watchdog's script. `$0` is the data folder, `$1` the signal, `$2` the process id and the
+/// start time that a crash left in the folder, and `$3` and `$4` are the folders to remove, or
+/// empty. A later server may have the same process id, but not the same start time. The input ends
+/// when the owner ends, and a line of input requests an orderly end. The script waits a minute for
+/// the server's orderly end before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
-pid=
-read -r pid 2>/dev/null < "$0/postmaster.pid"
+pid= started=
+{ read -r pid; read -r _; read -r started; } 2>/dev/null < "$0/postmaster.pid"
 case $pid in
-    '' | *[!0-9]* | "$2") ;;
-    *)
-        kill -s "$1" "$pid"
-        tries=0
-        while [ -e "$0/postmaster.pid" ] && kill -s 0 "$pid" && [ $tries -lt 600 ]; do
-            sleep 0.1
-            tries=$((tries + 1))
-        done
-        [ -e "$0/postmaster.pid" ] && kill -s QUIT "$pid"
-        ;;
+    *[!0-9]*) pid= ;;
 esac
+if [ -n "$pid" ] && [ "$pid $started" != "$2" ]; then
+    kill -s "$1" "$pid"
+    tries=0
+    while [ -e "$0/postmaster.pid" ] && kill -s 0 "$pid" && [ $tries -lt 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    [ -e "$0/postmaster.pid" ] && kill -s QUIT "$pid"
+fi
 for folder in "$3" "$4"; do
     [ -n "$folder" ] && rm -rf -- "$folder"
 done
@@ -43,9 +44,11 @@ impl Watchdog {
     /// Starts the watchdog of a cluster whose server is not running.
     pub(crate) fn start(account: &Account, home: &Home, remove: bool) -> Result<Self> {
         let left = fs::read_to_string(home.data().join("postmaster.pid")).unwrap_or_default();
+        let left: Vec<&str> = left.lines().collect();
+        let line = |at: usize| left.get(at).copied().unwrap_or_default().trim();
         let mut command = account.command("/bin/sh");
         command.arg("-c").arg(SCRIPT).arg(home.data()).arg(if remove { "QUIT" } else { "INT" });
-        command.arg(left.lines().next().unwrap_or_default());
+        command.arg(format!("{} {}", line(0), line(2)));
         if remove {
             command.arg(home.root()).arg(home.socket_dir());
         }
@@ -69,5 +72,46 @@ impl Drop for Watchdog {
         let farewell = self.leash.take().map(|leash| File::from(leash).write_all(b"\n"));
         drop(farewell);
         let _ = self.shell.wait();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::thread;
+
+    /// Ends a watchdog that found one `postmaster.pid`, after a server has written another. Returns
+    /// the signal that the process named by both of them received.
+    fn signal(found: &str, written: &str) -> i32 {
+        let account = Account::of_the_server().unwrap();
+        let home = Home::temporary(&account).unwrap();
+        fs::create_dir(home.data()).unwrap();
+        let file = home.data().join("postmaster.pid");
+        // A shell's background jobs ignore some signals, and so do their children.
+        let mut server = account.command("env").args(["--default-signal", "sleep", "3600"]).spawn().unwrap();
+        let pid = server.id();
+        let text = |start: &str| format!("{pid}\n/data\n{start}\n5432\n/data\n");
+        fs::write(&file, text(found)).unwrap();
+        let watchdog = Watchdog::start(&account, &home, false).unwrap();
+        fs::write(&file, text(written)).unwrap();
+        // The script waits until the process is gone, and not a zombie.
+        let ended = thread::spawn(move || server.wait().unwrap());
+        drop(watchdog);
+        if !ended.is_finished() {
+            // The script ended without a signal, or its signal has not ended the process yet.
+            let _ = Command::new("kill").args(["-s", "KILL", &pid.to_string()]).status();
+        }
+        let signal = ended.join().unwrap().signal().unwrap();
+        home.remove();
+        signal
+    }
+
+    #[test]
+    fn server_with_the_number_of_a_stale_file_is_ended_and_another_process_is_not() {
+        let (interrupt, by_the_test) = (2, 9);
+        assert_eq!(signal("1700000000", "1700000000"), by_the_test);
+        assert_eq!(signal("1700000000", "1700000001"), interrupt);
     }
 }

@@ -126,3 +126,31 @@ fn a_cluster_of_another_version_is_refused_with_both_numbers() {
     let error = Cluster::at(&path).start().unwrap_err().to_string();
     assert!(error.contains("created by PostgreSQL 9") && error.contains(here().version()), "{error}");
 }
+
+/// Returns true if a process waits for the lock on the file.
+#[cfg(target_os = "linux")]
+fn is_waited_for(file: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let inode = format!(":{} ", file.metadata().unwrap().ino());
+    fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("->") && line.contains(&inode))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn attach_starts_no_server_that_stops_before_it_gets_the_lock() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let pid = Cluster::at(&path).stay(true).start().unwrap().pid().unwrap();
+    let lock = fs::File::options().write(true).open(path.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let attaches = std::thread::spawn({
+        let path = path.clone();
+        move || Cluster::attach(path).unwrap().is_some()
+    });
+    again::eventually("it waits for the lock", || is_waited_for(&path.join("lock")));
+    assert!(std::process::Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap().success());
+    again::eventually("the server ends", || Cluster::status(&path).is_none());
+    drop(lock);
+    assert!(!attaches.join().unwrap());
+    assert_eq!(Cluster::status(&path), None);
+}
