@@ -27,6 +27,9 @@ pub(super) struct Claimed {
     pub ticks: Vec<Timestamp>,
     pub next: Time,
     pub problem: Option<String>,
+    /// False if this process cannot read the schedule's columns. Another process may be able to,
+    /// because it has a later version or more time zones.
+    pub is_read: bool,
     /// The lag of the first tick.
     pub late: Duration,
 }
@@ -57,8 +60,8 @@ impl Claimed {
     /// Computes the ticks of a schedule. An expression that cannot be parsed affects only this
     /// schedule.
     pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
-        let mut claimed =
-            Self { tid, name, queue, first, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
+        let (ticks, late) = (Vec::new(), Duration::ZERO);
+        let mut claimed = Self { tid, name, queue, first, ticks, next: NEVER, problem: None, is_read: true, late };
         let now = timestamp(clock);
         match (Expression::parse(&expression, &zone), Missed::of(&missed)) {
             (Ok(expression), Ok(missed)) => {
@@ -77,7 +80,10 @@ impl Claimed {
                     ticks.now.first().map_or(Duration::ZERO, |tick| now.duration_since(*tick).unsigned_abs());
                 claimed.ticks = ticks.now;
             }
-            (Err(error), _) | (_, Err(error)) => claimed.problem = Some(error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                claimed.is_read = false;
+                claimed.problem = Some(error.to_string());
+            }
         }
         if claimed.next == NEVER && claimed.problem.is_none() {
             claimed.problem = Some("it never ticks again: there is no such date".to_owned());
@@ -109,7 +115,8 @@ mod tests {
             looked += 1;
             let (tid, name, queue) = Default::default();
             let ticks = vec![Timestamp::UNIX_EPOCH; *ticks];
-            Claimed { tid, name, queue, first: NEVER, ticks, next: NEVER, problem: None, late: Duration::ZERO }
+            let (problem, is_read, late) = (None, true, Duration::ZERO);
+            Claimed { tid, name, queue, first: NEVER, ticks, next: NEVER, problem, is_read, late }
         });
         let fitting = fitting(all).len();
         (fitting, looked)

@@ -8,7 +8,10 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{
+    Timestamp,
+    tz::{TimeZone, TimeZoneDatabase},
+};
 
 use self::zoned::Fields;
 use crate::error::{Error, Result};
@@ -28,9 +31,7 @@ impl Expression {
     /// # Errors
     /// The text is not a valid expression, or there is no such zone.
     pub fn parse(text: &str, zone: &str) -> Result<Self> {
-        let zone = TimeZone::get(zone).map_err(|_| {
-            Error::invalid(format!("there is no time zone {zone:?}: use a name such as Europe/Berlin or UTC"))
-        })?;
+        let zone = found(jiff::tz::db(), zone)?;
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["every", unit] => every(text, 1, unit),
@@ -59,6 +60,15 @@ impl Expression {
             }
         }
     }
+}
+
+/// Returns a time zone of the system's database, or else of the library's. An old system lacks the
+/// newest zones.
+fn found(system: &TimeZoneDatabase, zone: &str) -> Result<TimeZone> {
+    system
+        .get(zone)
+        .or_else(|_| TimeZoneDatabase::bundled().get(zone))
+        .map_err(|_| Error::invalid(format!("there is no time zone {zone:?}: use a name such as Europe/Berlin or UTC")))
 }
 
 fn cron(text: &str, fields: &str, zone: TimeZone) -> Result<Expression> {

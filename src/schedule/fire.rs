@@ -21,7 +21,8 @@ use crate::{
 /// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Made {
-    /// The number of schedules that were processed.
+    /// The number of schedules that were processed. A schedule that this process cannot read does
+    /// not count, because it stays due for a moment.
     pub schedules: usize,
     /// True if more schedules were claimed than processed, because one transaction could not insert
     /// more messages. The next round processes the rest.
@@ -56,7 +57,8 @@ impl Db {
         }
         self.make(transaction, &claimed).await?;
         told(&claimed);
-        Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
+        let schedules = claimed.iter().filter(|one| one.is_read).count();
+        Ok(Made { schedules, has_left: claimed.len() < found })
     }
 
     /// Processes the first due schedule alone, so that its error ends only its own transaction. A
@@ -69,6 +71,11 @@ impl Db {
             transaction.rollback().await?;
             return Ok(false);
         };
+        if !one.is_read {
+            transaction.rollback().await?;
+            self.record(one, None, one.problem.as_deref().unwrap_or_default()).await?;
+            return Ok(true);
+        }
         if let Some(error) = locked.get(&one.queue) {
             transaction.rollback().await?;
             self.fail(one, error).await?;
@@ -98,9 +105,12 @@ impl Db {
     /// instead.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "cannot enqueue the message of a tick");
-        let next = is_refused(error).then_some(one.next);
+        self.record(one, is_refused(error).then_some(one.next), &error.to_string()).await
+    }
+
+    async fn record(&self, one: &Claimed, next: Option<Time>, problem: &str) -> Result<()> {
         let sql = self.statement("fail_schedule", include_str!("../../sql/statements/fail_schedule.sql"));
-        self.query(Class::Main, &sql, &[&one.name, &one.first, &next, &error.to_string()]).await.map(drop)
+        self.query(Class::Main, &sql, &[&one.name, &one.first, &next, &problem]).await.map(drop)
     }
 
     async fn enqueue_ticks(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
@@ -114,10 +124,11 @@ impl Db {
         sent.await.map(drop)
     }
 
-    /// Stores the next ticks. The statement is sent together with the commit.
+    /// Stores the next ticks; null for a schedule that this process cannot read. The statement is
+    /// sent together with the commit.
     async fn place(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
         let tids: Vec<&str> = claimed.iter().map(|one| &*one.tid).collect();
-        let nexts: Vec<Time> = claimed.iter().map(|one| one.next).collect();
+        let nexts: Vec<Option<Time>> = claimed.iter().map(|one| one.is_read.then_some(one.next)).collect();
         let lasts: Vec<Option<Time>> = claimed.iter().map(|one| one.ticks.last().copied().map(time_of)).collect();
         let problems: Vec<Option<&str>> = claimed.iter().map(|one| one.problem.as_deref()).collect();
         let sql = self.statement("place_schedules", include_str!("../../sql/statements/place_schedules.sql"));

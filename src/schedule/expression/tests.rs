@@ -1,8 +1,12 @@
 //! Tests the expressions of schedules: their syntax and their ticks.
 
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{
+    Timestamp,
+    civil::DateTime,
+    tz::{TimeZone, TimeZoneDatabase},
+};
 
-use super::Expression;
+use super::{Expression, found};
 
 fn of(text: &str, zone: &str) -> Expression {
     Expression::parse(text, zone).expect(text)
@@ -99,4 +103,11 @@ fn a_bad_expression_or_zone_says_what_would_be_good() {
     }
     let error = Expression::parse("@daily", "Europe/Bielefeld").expect_err("no zone").to_string();
     assert!(error.contains("Europe/Bielefeld") && error.contains("Europe/Berlin"), "{error}");
+}
+
+#[test]
+fn zone_that_the_system_lacks_is_found_all_the_same() {
+    let system = TimeZoneDatabase::none();
+    assert_eq!(found(&system, "Europe/Berlin").expect("a zone").iana_name(), Some("Europe/Berlin"));
+    assert!(found(&system, "Europe/Nowhere").is_err());
 }

@@ -59,6 +59,7 @@ async fn invalid_schedule_notes_its_problem_and_holds_up_no_other() {
     not_since(&sql, "good", "now()").await;
     let runs = Ticks::start(&db);
     eventually("the good one ticks", async || one(&db, "good").await.last.is_some()).await;
+    eventually("the bad one is left by all", async || one(&db, "bad").await.problem.is_some()).await;
     let (bad, never) = (one(&db, "bad").await, one(&db, "never").await);
     assert!(bad.problem.as_deref().is_some_and(|why| why.contains("99 * * * *")) && bad.next.is_none(), "{bad:?}");
     assert!(never.problem.as_deref().is_some_and(|why| why.contains("no such date")), "{never:?}");

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use trunkline::{Schedule, Settings};
 
-use super::{Ticks, YEARLY, not_since, one};
+use super::{Ticks, YEARLY, not_since, one, ticks};
 use crate::fixture::{Place, connect, eventually, place, within};
 
 /// Errors that triggers may raise, and errors of the server itself.
@@ -108,17 +108,61 @@ async fn many_schedules_of_a_locked_queue_delay_others_as_little_as_one() {
     })
     .await;
     runs.stop().await;
-    assert!(sql.query_one("select bool_and(problem is null) from trunkline.schedule", &[]).await.expect("read").get::<_, bool>(0));
+    assert!(
+        sql.query_one("select bool_and(problem is null) from trunkline.schedule", &[])
+            .await
+            .expect("read")
+            .get::<_, bool>(0)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expression_that_one_process_cannot_read_is_left_to_others() {
-    let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let set = "select trunkline.set_schedule('bad', 'q', '99 * * * *', '1')";
     sql.batch_execute(set).await.expect("SQL cannot tell");
-    let runs = Ticks::start(&db);
-    eventually("it says so", async || one(&db, "bad").await.problem.is_some()).await;
-    let again = "select not placed and next_at between now() + interval '50 min' and now() + interval '1 hour' from trunkline.schedule";
-    assert!(sql.query_one(again, &[]).await.expect("read").get::<_, bool>(0), "looked at again");
-    runs.stop().await;
+    for (since, placed) in [("2020-01-01T00:00:00Z", true), ("2020-12-31T23:59:00Z", false)] {
+        let due = format!("update trunkline.schedule set next_at = '{since}', placed = {placed}");
+        sql.batch_execute(&due).await.expect("due");
+        let runs = Ticks::start(&db);
+        eventually("it says so", async || one(&db, "bad").await.problem.is_some()).await;
+        runs.stop().await;
+        let owed = format!(
+            "select placed = {placed} and owed_at = '{since}' and next_at <= now() + interval '1 minute' from trunkline.schedule"
+        );
+        assert!(sql.query_one(&owed, &[]).await.expect("read").get::<_, bool>(0), "nothing is lost");
+        // A process that can read the expression comes.
+        let read = format!("update trunkline.schedule set expression = '{YEARLY}', missed = 'each', next_at = now()");
+        sql.batch_execute(&read).await.expect("readable");
+        let runs = Ticks::start(&db);
+        eventually("the tick is made", async || one(&db, "bad").await.problem.is_none()).await;
+        runs.stop().await;
+        let made = ticks(&queue.take(1000).await.expect("taken"));
+        let first = if placed { "2020-01-01T00:00:00Z" } else { "2021-01-01T00:00:00Z" };
+        assert_eq!(made[0], first, "{made:?}");
+        sql.batch_execute("update trunkline.schedule set expression = '99 * * * *'").await.expect("unreadable again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_schedule_that_one_process_cannot_read_stays_due_for_a_moment() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("select trunkline.set_schedule('bad', 'q', '99 * * * *', '1')").await.expect("set");
+    let place =
+        "with due as (update trunkline.schedule set next_at = clock_timestamp() - $1::text::interval returning next_at)
+                 select next_at from due";
+    let left = "select trunkline.place_schedules(array[s.ctid], array[null::timestamptz], array[null::timestamptz], array['why'])
+                from trunkline.schedule s";
+    let state = "select next_at, owed_at, problem, next_at > clock_timestamp() from trunkline.schedule";
+    for (age, is_left) in [("0", true), ("5 s", false)] {
+        let due: SystemTime = sql.query_one(place, &[&age]).await.expect("due").get(0);
+        sql.batch_execute(left).await.expect("left");
+        let state = sql.query_one(state, &[]).await.expect("read");
+        let (next, owed): (SystemTime, Option<SystemTime>) = (state.get(0), state.get(1));
+        assert_eq!(state.get::<_, Option<&str>>(2).is_none(), is_left);
+        match is_left {
+            true => assert_eq!((next, owed), (due, None)),
+            false => assert!(owed == Some(due) && state.get::<_, bool>(3)),
+        }
+    }
 }
