@@ -15,10 +15,12 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
     psycopg's."""
     psycopg: Any = import_module("psycopg")
-    if _is_behind(psycopg, connection):
-        with connection.pipeline():
-            pass
-    refuse_outside(call, _is_outside(psycopg, connection))
+    if call.needs_transaction and connection.autocommit:
+        if _is_behind(psycopg, connection):
+            with connection.pipeline():
+                pass
+        with connection.lock:  # another thread's statement may still run
+            refuse_outside(call, _is_outside(psycopg, connection))
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
         _plain(cursor)
         rows: Sequence[Sequence[Any]] = cursor.execute(_text(call), call.texts).fetchall()
@@ -28,10 +30,12 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
     """Runs a call and returns its rows, like `run`."""
     psycopg: Any = import_module("psycopg")
-    if _is_behind(psycopg, connection):
-        async with connection.pipeline():
-            pass
-    refuse_outside(call, _is_outside(psycopg, connection))
+    if call.needs_transaction and connection.autocommit:
+        if _is_behind(psycopg, connection):
+            async with connection.pipeline():
+                pass
+        async with connection.lock:  # another task's statement may still run
+            refuse_outside(call, _is_outside(psycopg, connection))
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         _plain(cursor)
         with refused(psycopg.Error):
@@ -41,12 +45,16 @@ async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 
 def _is_behind(psycopg: Any, connection: Any) -> bool:
     """Returns true if commands of a pipeline have no answer yet, so that it is unknown whether the
-    connection has a transaction. The end of an inner pipeline waits for the answers."""
-    return bool(connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE)
+    connection has a transaction. An inner pipeline waits for the answers, but it also commits the
+    statements before it. So only a call that needs a transaction starts one."""
+    info, pq = connection.info, psycopg.pq
+    return bool(info.pipeline_status != pq.PipelineStatus.OFF and info.transaction_status == pq.TransactionStatus.ACTIVE)
 
 
 def _is_outside(psycopg: Any, connection: Any) -> bool:
-    return bool(connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE)
+    """Returns true if a connection with autocommit has no transaction, or if that is unknown."""
+    status = psycopg.pq.TransactionStatus
+    return connection.info.transaction_status in (status.IDLE, status.ACTIVE)
 
 
 def _text(call: Call) -> str:
