@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -16,31 +14,7 @@ import django
 from django.conf import settings
 from django.db.utils import ConnectionHandler
 
-from .conftest import EXAMPLES
-
-Manage = Callable[..., str]
-
-
-@pytest.fixture
-def manage(url: str) -> Manage:
-    """Returns a function that runs `manage.py`, or a program in Django's shell, on the test's
-    database. The function returns the output."""
-    place = conninfo_to_dict(url)
-    names = {"SHOP_HOST": "host", "SHOP_PORT": "port", "SHOP_USER": "user", "SHOP_DATABASE": "dbname"}
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    env |= {name: str(place.get(of) or "") for name, of in names.items()}
-    env["PYTHONPATH"] = os.pathsep.join(sys.path)
-
-    def run(*arguments: str, fails: bool = False, cwd: Path = EXAMPLES / "django_site") -> str:
-        command = [sys.executable, str(EXAMPLES / "django_site" / "manage.py"), *arguments]
-        ran = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
-        assert (ran.returncode != 0) == fails, ran.stderr
-        return ran.stdout + ran.stderr
-
-    run("migrate", "--verbosity=0")
-    run("trunkline_setup")
-    return run
-
+from .conftest import EXAMPLES, Manage
 
 def program(manage: Manage, text: str) -> str:
     return manage("shell", "--no-imports", "--command", text) if _has_no_imports(manage) else manage("shell", "--command", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -21,7 +22,7 @@ FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 class Command(BaseCommand):
     """The command `trunkline_worker`."""
 
-    #: The command line that starts the worker again; None if a program called the command.
+    #: The command line that starts the worker again; None for that of `trunkline-worker`.
     _command: list[str] | None = None
 
     help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT, then shuts down gracefully. See trunkline-worker --help."
@@ -37,7 +38,7 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs the command as a shell starts it: the process ends even if a handler's thread is
         still running."""
-        self._command = [sys.executable, *argv]
+        self._command = _again(argv)
         program.console(lambda: super(Command, self).run_from_argv(argv))
 
     def handle(self, *arguments: Any, **options: Any) -> None:
@@ -49,3 +50,14 @@ class Command(BaseCommand):
         # The settings' LOGGING applies, unless an option says otherwise.
         logs = options["log_level"] is not None or options["log_json"] or not logging.getLogger().handlers
         program.main([settings.TRUNKLINE_APP, *given], self._command, logs)
+
+
+def _again(argv: list[str]) -> list[str] | None:
+    """Returns the command line that starts the program again, like Django's own reloader. Returns
+    None if `argv` does not name the program, because a caller invented it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    # With `python -m`, `argv[0]` is the module's file. As a script, it would import from another
+    # folder.
+    if spec is not None and spec.origin == argv[0] and spec.name != "__main__":
+        return [sys.executable, "-m", spec.name.removesuffix(".__main__"), *argv[1:]]
+    return [sys.executable, *argv] if Path(argv[0]).is_file() else None
