@@ -54,37 +54,6 @@ def test_several_processes_are_set_up_from_any_folder(manage, count, tmp_path):
     assert count("select from shop_order where is_confirmed") == 1
 
 
-ISOLATED = """
-from shop.models import Order
-from trunkline.django import App
-
-app = App()
-
-@app.task(place="process")
-def isolated(number: int) -> None:
-    Order.objects.create(mail=f"process-{number}@example.org")
-"""
-
-IN_PROCESS = """
-import asyncio, sys
-sys.path.insert(0, PLACE)
-from own_tasks import app, isolated
-
-async def story():
-    await app.setup()
-    await isolated.enqueue(1)
-    return await app.drain(processes=1)
-
-print(asyncio.run(story()).done, "done")
-"""
-
-
-def test_handlers_in_processes_may_import_models(manage, count, tmp_path):
-    (tmp_path / "own_tasks.py").write_text(ISOLATED)
-    assert "1 done" in program(manage, IN_PROCESS.replace("PLACE", repr(str(tmp_path))))
-    assert count("select from shop_order where mail = 'process-1@example.org'") == 1
-
-
 LEFT = """
 import threading
 from django.core.management import execute_from_command_line

@@ -23,8 +23,9 @@ from .ending import check_finished, reason_of
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def main(pipe: Connection, modules: list[str]) -> None:
-    """Runs the calls of the worker."""
+def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None) -> None:
+    """Runs the calls of the worker. In a Django project, `databases` are the names of its databases
+    by alias."""
     # The worker ends this process, and responds to signals to the whole group. Signals are not
     # ignored, because the user's commands would inherit that setting.
     for number in SIGNALS:
@@ -32,6 +33,8 @@ def main(pipe: Connection, modules: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
     threading.Thread(target=_until_orphaned, daemon=True).start()
     try:
+        if databases is not None:  # the handlers' modules may import models
+            import_module("trunkline.django.set_up").set_up(databases)
         for module in modules:
             import_module(module)
     except BaseException as error:

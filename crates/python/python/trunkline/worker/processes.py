@@ -12,6 +12,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
@@ -39,12 +40,12 @@ class HandlerError(Exception):
 class _Process:
     """A process, and the pipe to it."""
 
-    def __init__(self, modules: list[str]) -> None:
+    def __init__(self, modules: list[str], databases: dict[str, Any] | None) -> None:
         # A forked process would inherit this process's threads and connections in an unusable
         # state.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=main, args=(theirs, modules), name="trunkline-handlers")
+        self._process = context.Process(target=main, args=(theirs, modules, databases), name="trunkline-handlers")
         # Signals are blocked until the process has installed its signal handlers. The resource
         # tracker unblocks signals when it starts, so it must already run.
         resource_tracker.ensure_running()
@@ -103,7 +104,7 @@ class Processes:
 
     def __init__(self, count: int, tasks: list[Task[Any]], threads: Threads) -> None:
         self._count, self._threads = count, threads
-        self._modules = [*_prepared(), *sorted({task.__module__ for task in tasks})]
+        self._modules, self._databases = sorted({task.__module__ for task in tasks}), _databases()
         self._idle: deque[_Process] = deque()
         self._all: set[_Process] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -220,7 +221,7 @@ class Processes:
         def begin() -> None:
             if before is not None:
                 before.join()
-            made.append(_Process(self._modules))
+            made.append(_Process(self._modules, self._databases))
             self._all.add(made[0])
             if self._is_closed:
                 made[0].kill()
@@ -239,12 +240,14 @@ class Processes:
         self._give_back(made[0])
 
 
-def _prepared() -> list[str]:
-    """Returns the module that a process must import before the handlers' modules. In a Django
-    project, it sets Django up, so that they may import models."""
+def _databases() -> dict[str, Any] | None:
+    """Returns the current names of Django's databases by alias, or None if Django is not set up.
+    Django's tests change them in memory, so a process cannot read them from the settings."""
     django = sys.modules.get("django.apps")
-    is_set_up = django is not None and django.apps.ready and "DJANGO_SETTINGS_MODULE" in os.environ
-    return ["trunkline.django.set_up"] if is_set_up else []
+    if django is None or not django.apps.ready or "DJANGO_SETTINGS_MODULE" not in os.environ:
+        return None
+    settings = import_module("django.db").connections.settings
+    return {alias: said["NAME"] for alias, said in settings.items() if "NAME" in said}
 
 
 def _result_of(said: Any) -> Any:
