@@ -45,6 +45,7 @@ class _Process:
         # state.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        self._worker = os.getpid()
         self._process = context.Process(target=main, args=(theirs, modules, databases), name="trunkline-handlers")
         # Signals are blocked until the process has installed its signal handlers. The resource
         # tracker unblocks signals when it starts, so it must already run.
@@ -90,12 +91,16 @@ class _Process:
         raise ProcessDied(f"the process of the handler died: it {how}")
 
     def kill(self) -> None:
-        self._process.kill()
+        """Kills the process. Does nothing in a fork of the worker, for example when the fork exits:
+        the process belongs to the worker."""
+        if os.getpid() == self._worker:
+            self._process.kill()
 
     def join(self) -> None:
-        """Waits until the process has ended. The pipe is closed with its last reference, because a
-        thread may still read from it."""
-        self._process.join()
+        """Waits until the process has ended, except in a fork of the worker. The pipe is closed
+        with its last reference, because a thread may still read from it."""
+        if os.getpid() == self._worker:
+            self._process.join()
 
 
 class Processes:
