@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .task import Task
 
 
+#: The number of processes that a call replaces in addition to those that existed before it.
+_MORE = 3
+
+
 class ProcessDied(Exception):
     """A handler's process was killed, or exited."""
 
@@ -85,10 +89,13 @@ class _Process:
                 return pickle.loads(self._pipe.recv_bytes())
         except (EOFError, OSError):
             pass
-        self._process.join(5)
+        raise ProcessDied(f"the process of the handler died: it {self.end(5)}")
+
+    def end(self, seconds: float) -> str:
+        """Describes how the process ended, after a wait of at most `seconds` for its exit code."""
+        self._process.join(seconds)
         code = self._process.exitcode
-        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        raise ProcessDied(f"the process of the handler died: it {how}")
+        return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
 
     def kill(self) -> None:
         """Kills the process. Does nothing in a fork of the worker, for example when the fork exits:
@@ -177,11 +184,17 @@ class Processes:
             process.kill()
 
     async def _take(self) -> _Process:
-        while True:
+        """Takes an idle process, and replaces those that died while they were idle. Raises
+        `ProcessDied` if their replacements die, too."""
+        how = ""
+        for _ in range(self._count + _MORE):
             process = await self._take_idle()
             if process.is_alive():
                 return process
-            self._replace(process)  # no message caused its end
+            how = process.end(1)
+            log(logging.WARNING, "an idle process for handlers %s: a new process starts", how)
+            self._replace(process)
+        raise ProcessDied(f"each process for the handler died while it was idle; the last one {how}")
 
     async def _take_idle(self) -> _Process:
         while not self._idle:
