@@ -144,6 +144,22 @@ def test_advice_of_errors_can_be_followed_in_python(url: str, run: Run) -> None:
     run(story())
 
 
+def test_error_for_a_changed_schema_names_its_remedy_in_python(url: str, run: Run) -> None:
+    from opened import opened
+
+    async def story() -> None:
+        db, mails = await opened(url, str)
+        await mails.schedule(trunkline.Schedule("daily", "0 3 * * *"), "a")
+        with psycopg.connect(url, autocommit=True) as sql:
+            sql.execute("alter table trunkline.schedule drop constraint schedule_missed")
+            sql.execute("update trunkline.schedule set missed = 'else'")
+        with pytest.raises(trunkline.TrunklineError, match="check that Db.migrate or App.setup created this schema$") as changed:
+            await db.schedules()
+        assert "::" not in str(changed.value) and "`trunkline " not in str(changed.value)
+
+    run(story())
+
+
 def test_a_task_knows_the_settings_that_a_queue_has(url: str, run: Run) -> None:
     from trunkline.settings import NAMES
 

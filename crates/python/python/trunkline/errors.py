@@ -96,6 +96,7 @@ class BadPayload(TrunklineError, ValueError):
 _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"create it with Db::create_queue or `trunkline queue create [^`]*`", "create it with Db.create_queue, or App.setup where it is a task's"),
     (r"run `trunkline migrate[^`]*` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
+    (r"`trunkline migrate` or Db::migrate created", "Db.migrate or App.setup created"),
     (
         r"`trunkline grant (\S+) --producer (\S+) --consumer (\S+)`",
         lambda of: f"`select trunkline.grant_rights({_quoted(of[2])}, 'producer', {_quoted(of[1])})`, and the same with 'consumer', in SQL",
