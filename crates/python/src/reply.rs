@@ -78,13 +78,16 @@ fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Se
         match came {
             Ok(answer) => return answer.into_python(py),
             Err(RecvTimeoutError::Disconnected) => return Answer::Gone.into_python(py),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| {
-                task.abort();
-                // An answer may have arrived. If it is dropped within the runtime, it releases its
-                // messages.
-                let _within = handle.enter();
-                while answered.try_recv().is_ok() {}
-            })?,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    task.abort();
+                    // The task may have an answer all the same, and may send it even now. Dropped
+                    // within the runtime, the answer releases its messages.
+                    let _within = handle.enter();
+                    drop(answered);
+                    return Err(signal);
+                }
+            }
         }
     }
 }
