@@ -22,7 +22,7 @@ use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers
 
 use crate::{
     bridge::Bridge,
-    delivery::{RawDelivery, Delivery},
+    delivery::{Delivery, RawDelivery},
     draft::seconds,
     ending::Answers,
     queue::{Queue, wait_of},
