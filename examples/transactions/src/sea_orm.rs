@@ -1,11 +1,12 @@
-//! A transaction of sea-orm 1.1, which binds values of its own types only: bytes, text, JSON,
-//! integers, floating-point numbers, booleans and UUIDs, and arrays of them without nulls. An array
-//! with nulls is bound as text and cast. A queue with a payload of any other type returns an error.
+//! A transaction of sea-orm 1.1, which binds values of its own types only: bytes, text, integers,
+//! floating-point numbers, booleans and UUIDs, and arrays of them without nulls. An array with nulls
+//! is bound as text and cast. JSON is, too, because sea-orm's own type rounds long numbers. A queue
+//! with a payload of any other type returns an error.
 
 use postgres_types::{FromSql, Type};
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, Statement, Value,
-    prelude::{DateTimeUtc, Json, Uuid},
+    prelude::{DateTimeUtc, Uuid},
     sea_query::{Nullable, ValueType},
     sqlx::{Row, ValueRef, postgres::PgRow},
 };
@@ -56,7 +57,10 @@ fn value((oid, value): &Cell) -> Result<Bound, Failed> {
         Type::INT8 => one::<i64>(&ty, value),
         Type::FLOAT8 => one::<f64>(&ty, value),
         Type::TEXT => one::<String>(&ty, value),
-        Type::JSONB => one::<Json>(&ty, value),
+        Type::JSONB => {
+            let json = Option::<JsonText>::from_sql_nullable(&ty, value)?;
+            Ok((json.map(|json| json.0).into(), Some(ty)))
+        }
         Type::UUID => one::<Uuid>(&ty, value),
         Type::TIMESTAMPTZ => time(&ty, value),
         Type::BOOL_ARRAY => many::<bool>(ty, value),
@@ -65,7 +69,11 @@ fn value((oid, value): &Cell) -> Result<Bound, Failed> {
         Type::INT8_ARRAY => many::<i64>(ty, value),
         Type::FLOAT8_ARRAY => many::<f64>(ty, value),
         Type::TEXT_ARRAY => many::<String>(ty, value),
-        Type::JSONB_ARRAY => many::<Json>(ty, value),
+        Type::JSONB_ARRAY => {
+            let all = Option::<Vec<Option<JsonText>>>::from_sql_nullable(&ty, value)?;
+            let texts = all.map(|all| array(all.into_iter().map(|json| json.map(|json| json.0))));
+            Ok((texts.into(), Some(ty)))
+        }
         Type::UUID_ARRAY => many::<Uuid>(ty, value),
         Type::BYTEA_ARRAY => Ok((Option::<Vec<Vec<u8>>>::from_sql_nullable(&ty, value)?.into(), None)),
         _ => Err(unknown(ty.name())),
@@ -94,12 +102,33 @@ where
     let Some(value) = value else { return Ok((Value::Array(T::array_type(), None), None)) };
     let all = Vec::<Option<T>>::from_sql(&ty, value)?;
     if all.iter().any(Option::is_none) {
-        let quoted = |text: String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
-        let texts = all.into_iter().map(|value| value.map_or("null".to_owned(), |value| quoted(value.to_string())));
-        return Ok((format!("{{{}}}", texts.collect::<Vec<_>>().join(",")).into(), Some(ty)));
+        return Ok((array(all.into_iter().map(|value| value.map(|value| value.to_string()))).into(), Some(ty)));
     }
     let all = all.into_iter().flatten().map(Into::into).collect();
     Ok((Value::Array(T::array_type(), Some(Box::new(all))), None))
+}
+
+/// Returns an array in PostgreSQL's text format.
+fn array(values: impl Iterator<Item = Option<String>>) -> String {
+    let quoted = |text: String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let texts = values.map(|value| value.map_or("null".to_owned(), quoted));
+    format!("{{{}}}", texts.collect::<Vec<_>>().join(","))
+}
+
+/// The text of a `jsonb`, which follows its version in the binary format.
+struct JsonText(String);
+
+impl<'a> FromSql<'a> for JsonText {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Failed> {
+        match raw.split_first() {
+            Some((1, text)) => Ok(Self(String::from_sql(&Type::TEXT, text)?)),
+            _ => Err(format!("unknown format of {ty}").into()),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        *ty == Type::JSONB
+    }
 }
 
 /// Casts the parameters that are bound as text: for example, `$3` becomes `$3::text::int4[]`.
@@ -109,7 +138,11 @@ fn with_casts(statement: &str, casts: &[Option<Type>]) -> String {
     for part in parts {
         let number = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
         let cast = part[..number].parse().ok().and_then(|nr: usize| casts.get(nr.checked_sub(1)?)?.as_ref());
-        let cast = cast.map(|ty| format!("::text::{}[]", ty.name().trim_start_matches('_'))).unwrap_or_default();
+        let cast = cast.map(|ty| match ty.name().strip_prefix('_') {
+            Some(element) => format!("::text::{element}[]"),
+            None => format!("::text::{}", ty.name()),
+        });
+        let cast = cast.unwrap_or_default();
         text = format!("{text}${}{cast}{}", &part[..number], &part[number..]);
     }
     text

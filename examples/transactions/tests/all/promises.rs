@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::drivers::{Diesel, Driver, SeaOrm, Sqlx};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use trunkline::{Db, Draft, Enqueued, Error, Json, Metadata, Payload, Queue, Readable, Settings, Unique};
 
 type Jobs = Queue<Json<Value>>;
@@ -178,4 +178,17 @@ async fn sea_orm_binds_arrays_with_nulls() {
     let taken = jobs.take(2).await.expect("taken");
     assert_eq!((&taken[0].payload.0, taken[0].metadata.get("name")), (&json!(text), Some(text)));
     assert_eq!((&taken[1].payload.0, taken[1].metadata.is_empty()), (&json!(2), true));
+}
+
+#[tokio::test]
+async fn sea_orm_keeps_every_digit_of_a_number() {
+    let (mut driver, _db, jobs) = with_queue::<SeaOrm, Json<Box<RawValue>>>(&Settings::new("jsonb")).await;
+    let numbers = ["123456789012345678901234567890", "0.1234567890123456789012345678901", "-1.50"];
+    let json = |number: &str| Json(RawValue::from_string(number.to_owned()).expect("a number"));
+    driver.begin().await;
+    jobs.enqueue_in(&driver.inside(), json(numbers[0])).await.expect("enqueued");
+    jobs.enqueue_many_in(&driver.inside(), numbers[1..].iter().map(|number| json(number))).await.expect("enqueued");
+    driver.end(true).await;
+    let taken = jobs.take(3).await.expect("taken");
+    assert_eq!(taken.iter().map(|message| message.payload.0.get()).collect::<Vec<_>>(), numbers);
 }
