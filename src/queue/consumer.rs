@@ -34,9 +34,9 @@ use crate::{
 /// A consumer that waits for messages of one queue. Create one consumer for each task that
 /// consumes.
 ///
-/// Every method waits until at least one message is due. A call can be dropped while it waits,
-/// without losing messages. While the database is unreachable, a call keeps trying for up to half a
-/// minute.
+/// A dequeue waits until at least one message is due, or until [`Dequeue::within`] ends the wait.
+/// Dropping a call while it waits loses no messages. While the database is unreachable, a call
+/// keeps trying for up to half a minute.
 #[derive(Debug)]
 pub struct Consumer<T> {
     queue: Queue<T>,

@@ -148,8 +148,8 @@ impl Db {
 /// The result of a query for the next due schedule.
 #[derive(Debug)]
 pub(super) struct DueIn {
-    /// The number of seconds until a schedule is due, or `None` if there is no such schedule. Other
-    /// processes may be waiting for the same schedule.
+    /// The number of seconds until the next schedule is due, or `None` if no schedule will become
+    /// due. Other processes may be waiting for the same schedule.
     due_in: Option<f64>,
     /// The current time of the server's clock.
     pub clock: Time,

@@ -47,8 +47,8 @@ impl Ahead {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
-    /// Records that a lease of `asked` messages returned `got` messages after the time `took`. A
-    /// lease is slow if it is large or if the server is far away.
+    /// Records that a lease of `asked` messages returned `got` messages after the time `took`. The
+    /// lease is slow if that exceeds the horizon: it was too large, or the server is far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
             self.limit = (self.limit / 2).max(64);

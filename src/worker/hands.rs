@@ -126,7 +126,8 @@ impl Reserved<'_> {
         }
     }
 
-    /// Starts `hands` of the reserved tasks. Each one is released when it ends.
+    /// Removes `hands` started tasks from the reservation, so that dropping it does not give them
+    /// back. Each task is given back when it ends.
     pub fn start(&mut self, hands: usize) {
         self.count -= hands;
     }
@@ -236,7 +237,7 @@ mod tests {
         assert!(hands.grant(1) < 4, "the other has reserved all but one");
         reserved.give_back_unused();
         assert!(is_woken());
-        // All tasks are used, and both queues are refused more.
+        // All tasks are in use, so both queues are refused any more tasks.
         let _used = [hands.grant(0), hands.grant(1)];
         let refused = [hands.reserve(0), hands.reserve(1)].map(|reserved| reserved.count());
         assert_eq!(refused, [0, 0]);

@@ -168,7 +168,7 @@ async fn pg_dump_between_snapshot_and_locks_prevents_compactions() {
     second.batch_execute("commit").await.expect("let go");
     let dump = dumping.await.expect("no panic");
     assert_eq!(dump.lines().filter(|line| line.contains("\t{")).count(), 50, "{dump}");
-    // The session of the dump ends.
+    // Once the session of pg_dump has ended, compaction is no longer refused.
     compacted(&sql, "q").await;
 }
 

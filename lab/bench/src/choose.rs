@@ -55,8 +55,8 @@ fn same(one: f64, other: f64) -> bool {
     one.total_cmp(&other).is_eq()
 }
 
-/// Returns true if the name contains the parts of the pattern in order. `^` and `$` stand for the
-/// start and the end of the name.
+/// Returns true if the name contains the parts of the pattern in order. `*` separates the parts.
+/// `^` and `$` stand for the start and the end of the name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let name = format!("^{name}$");
     let mut rest = name.as_str();

@@ -1,5 +1,5 @@
--- Reads whole batches without locking; the caller shows only as many messages as were requested. The states are the same as in do_find_, by the
--- server's clock.
+-- Reads whole rows of messages without locking them. The caller shows only as many messages as were
+-- requested. The states are computed as in do_find_, from the server's clock.
 select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
        case when due_at operator(pg_catalog.<=) pg_catalog.clock_timestamp() then 'due' when error is not null then 'retrying'
             when attempt operator(pg_catalog.=) 0 then 'delayed' else 'leased' end as state,

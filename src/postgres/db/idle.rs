@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{Db, Session};
 
@@ -15,7 +15,20 @@ const IDLE: usize = 4;
 /// between two runs of that method.
 const UNUSED: Duration = Duration::from_secs(30);
 
+/// The maximum wait for a connection without a running statement.
+const BUSY: Duration = Duration::from_millis(50);
+
 impl Db {
+    /// Waits briefly until a connection of the main class has no running statement. A statement
+    /// that must not wait behind another one, which may wait for a lock, then uses that connection.
+    pub(crate) async fn until_free(&self) {
+        let since = Instant::now();
+        let is_busy = || self.0.main.iter().all(|slot| slot.load.load(Ordering::Relaxed) > 0);
+        while is_busy() && since.elapsed() < BUSY {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     pub(crate) fn give_back(&self, session: Arc<Session>) {
         session.connection().clean();
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);

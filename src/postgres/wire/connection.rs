@@ -197,8 +197,9 @@ impl Connection {
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode, the session belongs to the pooler, and the next
-        // statement may run in a different session.
+        // A connection without named statements may be behind a pooler in transaction mode. The
+        // session then belongs to the pooler, and the next statement may run in a different one, so
+        // cleaning it up would be pointless.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, queued.out()).map_err(WireError::encode)?;

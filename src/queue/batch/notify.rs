@@ -147,7 +147,7 @@ async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) ->
     }
 }
 
-/// Sends notifications until no channel waits.
+/// Sends notifications until no channel is waiting to be notified.
 async fn send_waiting(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
     loop {
         if !pause.is_zero() {

@@ -294,6 +294,9 @@ impl Shared {
         };
         let (began, asked, end) = (Instant::now(), ranges.messages(), settlement.ending.end());
         let span = span::settle(self.name(), end.map_or("extended", End::name), asked);
+        if matches!(settlement.ending, Ending::Extend(_)) {
+            self.db.until_free().await;
+        }
         let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
         let settled = rows.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
         if let Some(end) = end {

@@ -186,7 +186,7 @@ pub const VERBS: &[Planned] = &[
 /// The reason why these plans are not checked in queues without keys. `keys.rs` checks them.
 const WITH_KEYS: &str = "only queues with keys call them; their plans are checked separately";
 
-/// The files of `sql/statements` that touch no rows of a queue.
+/// The files of `sql/statements` whose query plans are not checked, grouped by the reason.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     (
         "they speak of the session, or to other sessions",

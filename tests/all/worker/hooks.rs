@@ -1,5 +1,5 @@
-//! Tests the hooks of workers and consumers: tests wait for them instead of sleeping, and policies
-//! base decisions on them.
+//! Tests the hooks of workers and consumers, which let a program's tests wait for events instead of
+//! sleeping. Also tests retry policies that decide by the handler's error.
 
 use std::{
     io,

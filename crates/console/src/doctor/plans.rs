@@ -97,8 +97,9 @@ async fn begin(db: &Db) -> Result<Transaction> {
     Ok(transaction)
 }
 
-/// Returns a finding if the query plan is wrong. Plans the statement with the settings of the
-/// function, and does not run it.
+/// Plans the query for the queue's next due message, without running it, under the settings of the
+/// function that dequeues. Returns a finding if the plan does not use the index, or if the function
+/// has lost its settings.
 pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
     let (function, index, _) = path(queue);

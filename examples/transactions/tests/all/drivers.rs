@@ -1,4 +1,4 @@
-//! A connection of each driver, whose transactions the tests begin and end.
+//! A connection for each driver. The tests begin and end transactions on it.
 
 use std::{collections::HashMap, error::Error};
 

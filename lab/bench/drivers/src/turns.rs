@@ -69,7 +69,7 @@ pub async fn turns(
     }
     let count = rows.len();
     for round in 0..patience.rounds {
-        // The order rotates, so that a way does not always follow the same other way.
+        // Each round starts with the next way, so that no way is always the first or the last.
         for at in 0..count {
             let (driver, row) = &mut rows[(at + round) % count];
             let spent: Duration = row.turns.iter().map(|turn| turn.time).sum();

@@ -20,7 +20,7 @@ pub struct Told {
     pub wait: String,
     /// Milliseconds of network delay in each direction.
     pub delay_ms: f64,
-    /// Set if another session holds a snapshot during the whole row.
+    /// Set if another session holds a snapshot while each round of this row is measured.
     pub held_snapshot: bool,
     /// Set if a session listens to the queue like a sleeping consumer, and does nothing else.
     #[serde(default)]

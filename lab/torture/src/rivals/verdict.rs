@@ -40,7 +40,7 @@ pub struct Verdict {
     pub seconds: u64,
     pub server: String,
     pub seen: BTreeMap<RivalRule, Seen>,
-    /// The number of calls and handlers, by name.
+    /// Counts by name: `enqueued`, `handled`, `ended`, `late`, `contested` and `effects`.
     pub counts: BTreeMap<&'static str, usize>,
     pub faults: BTreeMap<String, usize>,
     /// The reason why the rival did not run.

@@ -1,4 +1,4 @@
-//! A row that collects messages, and the receipts of its callers.
+//! A batch of messages that become one row, and the receipts of the callers that enqueued them.
 
 use std::sync::Arc;
 

@@ -110,7 +110,8 @@ async fn respond(listener: TcpListener, db: Db) {
     }
 }
 
-/// Returns every query of the dashboard. Fills in its variable as Grafana does for all queues.
+/// Returns every query of the dashboard, with `.+` in place of `$queue`. Grafana substitutes the
+/// same pattern when all queues are selected.
 fn queries() -> Vec<String> {
     let board: Value = serde_json::from_str(include_str!("../../../grafana/trunkline.json")).expect("JSON");
     let panels = board["panels"].as_array().expect("panels").iter();

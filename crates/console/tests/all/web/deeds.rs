@@ -7,13 +7,13 @@ use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};
 use super::Site;
 use crate::browser::{Answer, get, post, send};
 
-/// Asks and confirms. Returns the question and the page that follows.
+/// Requests an action and confirms it. Returns the confirmation page and the page that follows.
 pub async fn act(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     let (asked, answer) = sent(site, fields).await;
     (asked, followed(site, answer).await)
 }
 
-/// Asks and confirms. Returns the question and the answer.
+/// Requests an action and confirms it. Returns the confirmation page and the answer.
 pub async fn sent(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     let csrf = get(site.address, &format!("/queues/{}", field(fields, "queue"))).await.csrf();
     let all = [fields, &[("csrf", &csrf)]].concat();
