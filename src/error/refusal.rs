@@ -42,16 +42,20 @@ impl Error {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
-            Kind::Server { .. } if self.is_drained() => false,
+            Kind::Server { .. } | Kind::Statement { .. } if self.is_drained() => false,
             // The queue's sequence is used up, so no message gets an id.
             _ if self.sqlstate() == Some(&SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED) => false,
-            Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
+            Kind::Server { error, .. } | Kind::Statement { error, .. }
+                if is_collision(error.table.as_deref(), error.constraint.as_deref()) =>
+            {
+                false
+            }
             Kind::Postgres(Described(error))
                 if error.as_db_error().is_some_and(|db| is_collision(db.table(), db.constraint())) =>
             {
                 false
             }
-            Kind::Postgres(_) | Kind::Server { .. } => {
+            Kind::Postgres(_) | Kind::Server { .. } | Kind::Statement { .. } => {
                 self.sqlstate().is_some() && !self.is_of_the_server() && !self.is_of_other_lanes()
             }
             _ => false,

@@ -23,7 +23,7 @@ impl Error {
     /// call had no effect. A queue on several servers skips a drained server automatically.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
+        self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } | Kind::Statement { error, .. } if advice::is_drained(error)))
     }
 
     /// Returns true if the enqueue had no effect, and another shard may accept the message. The
