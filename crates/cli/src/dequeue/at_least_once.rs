@@ -2,7 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use tokio::time::{Instant, Interval, interval, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Delivery, gone, held::Held, size::CHUNK, unless_stopped};
 use crate::{
@@ -48,6 +48,9 @@ impl Delivery {
         if self.outage.lasted().is_some() {
             held.acknowledge(&self.queue, self.outlet.taken()).await?; // settles leases that the outage interrupted
         }
+        if !held.is_empty() && Instant::now() >= held.extends_at(self.lease()) {
+            held.keep(&self.queue, self.outlet.taken(), true).await?;
+        }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
         // A signal does not cancel a lease in progress, because only the server's answer lists the
         // leases to settle.
@@ -76,12 +79,12 @@ impl Delivery {
     /// Waits until the chunk is written or cannot be written, or until a signal arrives. Meanwhile
     /// extends the leases.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
-        let mut soon = self.ticks().await;
+        let lease = self.lease();
         loop {
             tokio::select! {
                 written = self.outlet.written() => return written,
                 () = self.stop.asked() => return Ok(()),
-                _ = soon.tick() => match held.keep(&self.queue, self.outlet.taken(), true).await {
+                () = sleep_until(held.extends_at(lease)) => match held.keep(&self.queue, self.outlet.taken(), true).await {
                     Ok(()) => self.outage.over(),
                     Err(error) => self.wait_for_database(error).await?,
                 },
@@ -92,7 +95,7 @@ impl Delivery {
     /// Waits until a message is due, a signal arrives, or the reader goes away. In the meantime,
     /// acknowledges what the reader reads, and extends the leases of the rest.
     async fn wait_and_keep(&mut self, held: &mut Held) -> Result<()> {
-        let mut soon = self.ticks().await;
+        let lease = self.lease();
         self.pause_if_held().await;
         let Self { consumer, queue, outlet, stop, .. } = self;
         let mut ready = pin!(consumer.ready());
@@ -102,7 +105,7 @@ impl Delivery {
                 () = stop.asked() => return Ok(()),
                 () = gone(outlet) => return Err(Error::OutputClosed),
                 _ = outlet.some_read(), if !held.is_empty() => false,
-                _ = soon.tick(), if !held.is_empty() => true,
+                () = sleep_until(held.extends_at(lease)), if !held.is_empty() => true,
             };
             held.keep(queue, outlet.taken(), extends).await?;
         }
@@ -111,11 +114,11 @@ impl Delivery {
     /// Waits at the end until the reader has read everything or has gone away, or until a signal
     /// arrives. Keeps the leases while it waits, however slowly the reader reads.
     async fn until_read(&mut self, held: &mut Held) -> Result<()> {
-        let (mut soon, note_at, mut is_noted) = (self.ticks().await, Instant::now() + SILENT, false);
+        let (lease, note_at, mut is_noted) = (self.lease(), Instant::now() + SILENT, false);
         loop {
             let (is_read, extends) = tokio::select! {
                 is_all = self.outlet.some_read() => (is_all, false),
-                _ = soon.tick() => (false, true),
+                () = sleep_until(held.extends_at(lease)) => (false, true),
                 () = self.stop.asked() => return Ok(()),
                 () = sleep_until(note_at), if !is_noted => {
                     is_noted = true;
@@ -142,11 +145,8 @@ impl Delivery {
         }
     }
 
-    /// Returns a timer that ticks three times during a lease.
-    async fn ticks(&self) -> Interval {
-        let mut soon = interval(self.queue.description().lease / 3);
-        soon.tick().await; // the first tick is immediate
-        soon
+    fn lease(&self) -> Duration {
+        self.queue.description().lease
     }
 
     /// Ends all leases. If the database is unavailable, waits for it up to [`PATIENCE`].

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use trunkline::shards;
 
 use crate::{
@@ -23,9 +24,10 @@ struct Sent {
     unanswered: bool,
 }
 
-#[derive(Default)]
 pub struct Held {
     leases: VecDeque<Sent>,
+    /// The time of the last extension of all leases, or of the first lease after there was none.
+    extended: Instant,
     /// True if acknowledged messages are archived.
     keep: bool,
     late: u64,
@@ -34,10 +36,18 @@ pub struct Held {
 
 impl Held {
     pub fn new(keep: bool) -> Self {
-        Self { keep, ..Self::default() }
+        Self { leases: VecDeque::new(), extended: Instant::now(), keep, late: 0, unsure: 0 }
+    }
+
+    /// Returns the time at which the leases should be extended.
+    pub fn extends_at(&self, lease: Duration) -> Instant {
+        self.extended + lease / 3
     }
 
     pub fn add(&mut self, lent: Lent, end: u64) {
+        if self.leases.is_empty() {
+            self.extended = Instant::now();
+        }
         self.leases.push_back(Sent { lent, end, unanswered: false });
     }
 
@@ -64,6 +74,7 @@ impl Held {
     }
 
     async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
+        self.extended = Instant::now();
         let outcome = queue.end(self.all(), End::Extend(by)).await;
         self.note_lost(outcome)
     }

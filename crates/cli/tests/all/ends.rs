@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read},
     process::{Child, ChildStdout},
+    time::{Duration, Instant},
 };
 
 use crate::fixture::{Trunkline, eventually, rows, signal, unset_database};
@@ -137,6 +138,25 @@ fn follower_goes_on_beside_what_is_not_read_yet() {
     eventually("what is read is acknowledged", || counts()["messages"] == 0);
     signal(&child, "TERM");
     assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn leases_of_unread_messages_last_while_others_arrive() {
+    let trunkline = Trunkline::with_queue(&["--lease", "1", "--max-attempts", "1"]);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let counts = || trunkline.json(&["stats", "--json"]).remove(0);
+    let (begun, mut n) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(4) {
+        trunkline.ok(&["enqueue", "q", &n.to_string()]);
+        n += 1;
+        eventually("all are leased", || counts()["leased"] == n);
+    }
+    signal(&child, "TERM");
+    let mut found = Vec::new();
+    read_all(child.stdout.as_mut().expect("it is piped"), &mut found);
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(numbers(&found), (0..n).collect::<Vec<_>>());
+    assert_eq!((counts()["messages"].as_u64(), counts()["dead"].as_u64()), (Some(0), Some(0)));
 }
 
 #[test]
