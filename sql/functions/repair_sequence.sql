@@ -30,7 +30,13 @@ begin
     if now_next % 1024 = 0 and next_id - now_next between 1 and 1048576 then
         perform nextval(sequence) from generate_series(1, (next_id - now_next) / 1024);
     elsif now_next <> next_id then
-        perform setval(sequence, next_id, false);
+        -- One session at a time sets the sequence, and only if no other session has done so.
+        perform from trunkline.queue q where q.name = queue for no key update;
+        execute format('select least(i.last_value, 9223372036854774783) + case when i.is_called then 1024 else 0 end from trunkline.%I i', 'id_' || queue)
+        into now_next;
+        if now_next not between next_id and half then
+            perform setval(sequence, next_id, false);
+        end if;
     end if;
     return next_id;
 end $$;

@@ -46,8 +46,9 @@ begin
         end;
     end loop;
 end $$;
+set local lock_timeout = 0; -- another migration may take minutes
 lock table trunkline.migration in share row exclusive mode;
--- Another migration may take minutes. Every other lock is free soon, or this migration begins again:
+-- Every other lock is free soon, or this migration begins again:
 -- a statement that waits for a table holds up all later statements that use the table.
 set local lock_timeout = '500ms';
 -- Before step 16 the rows were only in `migration`.

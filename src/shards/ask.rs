@@ -48,7 +48,8 @@ impl<T: Payload> Consumer<T> {
             // The next round dequeues from shards that may have more messages, and from shards that
             // were left out because `n` is less than the number of shards.
             order = self.ask(&asked, &all, (how, until), &mut offers, &mut failed).await;
-            order.extend(not_asked);
+            let not_yet: Vec<usize> = not_asked.into_iter().filter(|at| !order.contains(at)).collect();
+            order.extend(not_yet);
         }
         let mut found = Vec::with_capacity(count(&offers));
         for Sharded { shard, of } in offers {
@@ -81,10 +82,11 @@ impl<T: Payload> Consumer<T> {
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {
         let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
-        let begun = Instant::now();
+        // A call that ends after the first silence starts no other dequeue.
+        let (begun, others_from) = (Instant::now(), Instant::now() + SILENCE + AGAIN);
         let part = |at: usize| match asked.iter().find(|(asked, _)| *asked == at) {
             Some((_, n)) => Some((*n, begun)),
-            None => all.contains(&at).then_some((1, begun + SILENCE)),
+            None => all.contains(&at).then_some((1, others_from)),
         };
         let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, seat, part(at)?)));
         let mut answers: FuturesUnordered<_> =
@@ -105,7 +107,7 @@ impl<T: Payload> Consumer<T> {
                 }
                 Ok(_) => {
                     let again = Instant::now() + AGAIN;
-                    answers.push(ask_one(at, seat, n, how, again.max(begun + SILENCE)));
+                    answers.push(ask_one(at, seat, n, how, again.max(others_from)));
                 }
                 Err(error) if error.is_closed() => seat.shard.lost(&error),
                 Err(error) => failed.push((seat.shard.id.to_string(), error)),

@@ -112,7 +112,7 @@ impl<T: Payload> Station<T> {
         }
         // A handler that ends while the statement runs may give its message back too late for this
         // reply to include it.
-        let was_idle = settling.is_empty() && running.is_empty();
+        let was_idle = settling.is_empty() && running.is_empty() && self.held().is_given_back();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
         let mut exchange = pin!(self.settle_and_lease(settling, n, linger));

@@ -34,8 +34,8 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The time limit for listing the partitions.
 const ASKED: Duration = Duration::from_secs(10);
 /// The number of events to handle per call while the source is idle. The client reports once a
-/// second, and calls are at most a few seconds apart.
-const EVENTS: usize = 16;
+/// second, and calls are at most some 40 seconds apart.
+const EVENTS: usize = 64;
 /// The interval between two searches for new partitions.
 const RENEWED: Duration = Duration::from_secs(60);
 
