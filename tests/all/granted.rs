@@ -7,6 +7,7 @@ mod compaction;
 mod limited;
 mod moves;
 mod outsiders;
+mod tended;
 mod ticks;
 mod unique;
 
