@@ -40,8 +40,7 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let archived = queue.archived(args.after, args.n).await?;
-    let printed = print_page(archived, &queue.description(), args.json);
-    queue.check_reached().and(printed)
+    queue.complete(print_page(archived, &queue.description(), args.json))
 }
 
 fn print_page(archived: Vec<(Id, Archived<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {

@@ -26,7 +26,7 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let gone = database.queue_unread(&args.queue).await?.cancel(&args.ids).await?;
-    print::done(gone.iter())?;
+    let printed = print::done(gone.iter());
     if gone.is_empty() {
         return Err(Error::new(format!(
             "none of these ids is a message that waits or is leased in queue {:?}",
@@ -34,5 +34,5 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         ))
         .hint(format!("`trunkline find {} ID` shows the state of a message", args.queue)));
     }
-    Ok(())
+    printed
 }

@@ -44,8 +44,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
         print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
     }
-    let printed = print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter());
-    queue.check_reached().and(printed)
+    queue.complete(print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter()))
 }
 
 /// The number of freed bytes, and the reason if there are none.

@@ -75,8 +75,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
         Verb::List { queue, n, after, json } => {
             let queue = database.queue_to_show(&queue).await?;
-            let printed = list(queue.dead_letters(after, n).await?, &queue.description(), json);
-            queue.check_reached().and(printed)
+            queue.complete(list(queue.dead_letters(after, n).await?, &queue.description(), json))
         }
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
@@ -97,15 +96,14 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
 fn told(queue: &AnyQueue<Unread>, count: usize, which: &Which) -> Result<()> {
     let printed = print::done([count].iter());
     if which.all {
-        return queue.check_reached().and(printed);
+        return queue.complete(printed);
     }
-    printed?;
     if count == 0 {
         let name = queue.description().name;
         return Err(Error::new(format!("none of these ids is a dead letter of queue {name:?}"))
             .hint(format!("`trunkline dead list {name}` shows them")));
     }
-    Ok(())
+    printed
 }
 
 fn list(letters: Vec<(Id, DeadLetter<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {

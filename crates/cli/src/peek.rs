@@ -39,8 +39,7 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_to_show(&args.queue).await?;
     let messages = queue.peek(args.n).await?;
-    let printed = print_page(messages, &queue.description(), args.json);
-    queue.check_reached().and(printed)
+    queue.complete(print_page(messages, &queue.description(), args.json))
 }
 
 fn print_page(messages: Vec<(Id, Peeked<Readable<Text>>)>, queue: &Description, as_json: bool) -> Result<()> {

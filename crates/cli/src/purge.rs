@@ -50,8 +50,7 @@ pub struct Prune {
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
     crate::confirm(format!("delete all waiting and leased messages of queue {:?}", args.queue), args.yes).await?;
     let queue = database.queue_unread(&args.queue).await?;
-    let printed = print::done([queue.purge().await?].iter());
-    queue.check_reached().and(printed)
+    queue.complete(print::done([queue.purge().await?].iter()))
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
@@ -59,8 +58,7 @@ pub async fn prune(args: Prune, database: &Database) -> Result<()> {
         crate::confirm(format!("delete the whole archive of queue {:?}", args.queue), args.yes).await?;
     }
     let queue = database.queue_unread(&args.queue).await?;
-    let printed = print::done([queue.prune(args.older_than).await?].iter());
-    queue.check_reached().and(printed)
+    queue.complete(print::done([queue.prune(args.older_than).await?].iter()))
 }
 
 pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {

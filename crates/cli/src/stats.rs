@@ -9,6 +9,7 @@ use serde_json::json;
 use trunkline::{Db, Stats, postgres::Statement, shards};
 
 use crate::{
+    any,
     database::Database,
     error::{Result, lacks_right},
     print::{self, Table, thousands},
@@ -138,9 +139,8 @@ fn line(counted: Counted, known: &BTreeMap<String, bool>) -> QueueCounts {
 /// Returns the sum and then the parts of each queue. Reports a shard that does not answer on
 /// standard error, and leaves it out of the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
-    for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
-        let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
-        print::note(format!("warning: cannot count {}: {why}", shard.server));
+    for server in any::down(shards) {
+        print::note(format!("warning: cannot count {server}"));
     }
     let is_all = names.is_empty();
     if is_all {

@@ -24,6 +24,12 @@ pub enum AnyQueue<T> {
 
 type Of<V> = (Id, V);
 
+/// Returns the servers that could not be reached, each with the reason.
+pub fn down(shards: &shards::Set) -> Vec<String> {
+    let down = |shard: shards::State| Some(format!("{}: {}", shard.server, shard.down?));
+    shards.list().into_iter().filter_map(down).collect()
+}
+
 fn alone<V>(id: i64, of: V) -> Of<V> {
     (Id { shard: None, id }, of)
 }
@@ -44,15 +50,12 @@ impl<T: Payload> AnyQueue<T> {
         }
     }
 
-    /// Fails if a server could not be reached, after the command has done its work on the others.
-    pub fn check_reached(&self) -> Result<()> {
-        let Self::Sharded(queue) = self else { return Ok(()) };
-        let down = queue.shards().list().into_iter().filter_map(|shard| {
-            let why = shard.down?;
-            Some(format!("{}: {why}", shard.server))
-        });
-        match &*down.collect::<Vec<_>>() {
-            [] => Ok(()),
+    /// Returns the outcome of a command that has done its work and written its result. Fails if a
+    /// server could not be reached, even if the reader has gone away.
+    pub fn complete(&self, written: Result<()>) -> Result<()> {
+        let Self::Sharded(queue) = self else { return written };
+        match &*down(queue.shards()) {
+            [] => written,
             down => Err(Error::new(format!("the result is only of the other servers: {}", down.join("; ")))
                 .hint("run the command again when these servers answer")),
         }

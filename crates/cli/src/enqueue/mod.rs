@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use trunkline::{MAX_METADATA, MAX_PAYLOAD, Metadata};
+use trunkline::{Description, MAX_METADATA, MAX_PAYLOAD, Metadata};
 
 pub use self::entry::named;
 use self::{
@@ -257,11 +257,23 @@ impl LineLoad<'_> {
         self.enqueued + self.bad.count()
     }
 
+    /// Returns true if the queue can have a message with the defaults, apart from a missing key. If
+    /// not, the options are wrong and not the lines.
+    fn defaults_fit(&self, queue: &Description) -> bool {
+        let key = self.usual.key.clone().or_else(|| (queue.partitions > 0).then(|| "any".to_owned()));
+        let usual = Usual { key, ..self.usual.clone() };
+        usual.payload(&Text(Vec::new())).misfit(queue).is_none()
+    }
+
     async fn enqueue(&mut self, lines: &[Text]) -> Result<()> {
         let queue = self.queue.description();
+        let checks = matches!(self.form, Form::Object { .. }) && self.defaults_fit(&queue);
         let read = |line| {
             let entry = self.usual.line(line, &self.form)?;
-            entry.misfit(&queue).map_or(Ok(entry), Err)
+            match entry.misfit(&queue).filter(|_| checks) {
+                Some(why) => Err(why),
+                None => Ok(entry),
+            }
         };
         let read: Vec<Read<'_>> = lines.iter().map(|line| (line, read(line))).collect();
         for run in read.chunk_by(|(_, one), (_, next)| one.is_ok() && next.is_ok()) {

@@ -153,3 +153,16 @@ fn line_whose_priority_or_key_the_queue_cannot_have_is_bad() {
         assert!(error(&output).contains("bad line 1: ") && error(&output).contains(why), "{}", error(&output));
     }
 }
+
+#[test]
+fn option_that_the_queue_cannot_have_makes_no_line_bad() {
+    let trunkline = Trunkline::with_queue(&["--type", "int4"]);
+    for (form, line) in [("--lines", "1"), ("--json-lines", r#"{"payload":1}"#)] {
+        for option in [["--priority", "3"], ["--key", "a"], ["--unique", "a"]] {
+            let args = [&["enqueue", "q", form, "-", "--bad-lines", "skip"], &option[..]].concat();
+            let output = trunkline.fed(&args, line.as_bytes());
+            assert_eq!(output.status.code(), Some(1), "{option:?}: {}", error(&output));
+            assert!(!error(&output).contains("bad line"), "{option:?}: {}", error(&output));
+        }
+    }
+}
