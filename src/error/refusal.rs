@@ -115,6 +115,12 @@ mod tests {
         Error::of_server("enqueue", error)
     }
 
+    /// Returns the same error for a statement of a transaction.
+    fn in_transaction(code: &str) -> Error {
+        let Kind::Server { error, .. } = &*refused(code).0 else { panic!("the server's error") };
+        Error::new(Kind::Statement { place: 0, text: None, error: error.clone() })
+    }
+
     #[test]
     fn every_answer_by_an_error_is_a_refusal() {
         for code in ["UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "P0001", "23514", "53100", "ZZ999"]
@@ -125,13 +131,19 @@ mod tests {
 
     #[test]
     fn only_error_codes_of_users_blame_the_payload() {
-        for code in ["UE001", "0A000", "55000", "38000", "P0001", "22000", "23514", "54000", "ZZ999", "21000"] {
+        for code in
+            ["UE001", "0A000", "55000", "38000", "P0001", "22000", "22P05", "23514", "54000", "54001", "ZZ999", "21000"]
+        {
             assert!(refused(code).is_bad_payload() && !refused(code).is_for_another(), "{code}");
+            assert!(in_transaction(code).is_bad_payload(), "{code}");
         }
         for code in ["25006", "53100", "53300", "42501", "57014", "55P03", "40P01", "58030", "XX001"] {
             assert!(!refused(code).is_bad_payload() && refused(code).is_for_another(), "{code}");
         }
         assert!(!refused("TL002").is_bad_payload(), "lanes were added");
+        for code in ["57P01", "40001", "08006", "XX000"] {
+            assert!(!refused(code).is_bad_payload(), "{code}");
+        }
         assert!(!refused("2200H").is_bad_payload(), "no message gets an id");
     }
 

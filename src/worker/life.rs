@@ -156,7 +156,7 @@ impl<T: Payload> Station<T> {
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
-                () = self.until_news() => {}
+                () = self.until_news(false) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -186,8 +186,7 @@ impl<T: Payload> Station<T> {
         }
         tokio::select! {
             Some(_) = running.join_next() => {}
-            () = self.until_news(), if !gives_back => {}
-            () = self.until_given_back(), if gives_back => {}
+            () = self.until_news(gives_back) => {}
             () = tokio::time::sleep(rests.unwrap_or_default()), if rests.is_some() => {}
             () = stop.cancelled() => {}
         }
@@ -210,23 +209,14 @@ impl<T: Payload> Station<T> {
         self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
     }
 
-    /// Waits until no release is running, a message can be settled, or a waiting message may start.
-    async fn until_given_back(&self) {
-        let has_ended = || {
+    /// Waits until a message can be settled, a waiting message may start, or, if `gives_back` is
+    /// true, no release is running.
+    async fn until_news(&self, gives_back: bool) {
+        let is_news = || {
             let held = self.held();
-            held.is_settling() || held.is_given_back()
+            held.is_settling() || gives_back && held.is_given_back()
         };
-        while !has_ended() {
-            self.changed.notified().await;
-            if self.held().ready(Instant::now()) > 0 {
-                return;
-            }
-        }
-    }
-
-    /// Waits until a message can be settled or a waiting message may start.
-    async fn until_news(&self) {
-        while !self.held().is_settling() {
+        while !is_news() {
             self.changed.notified().await;
             if self.held().ready(Instant::now()) > 0 {
                 return;

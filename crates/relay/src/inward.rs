@@ -176,12 +176,10 @@ impl Running {
                     warn!(relay = self.name, %error, ?pause, "the relay failed; retrying after a pause");
                     self.progress.try_again(&error.to_string());
                     self.metrics.again.increment(1);
-                    if error.is_broker() {
-                        self.say(Some(error.to_string())).await;
-                    } else {
-                        if error.database().is_some_and(|error| error.sqlstate().is_some()) {
-                            self.say(Some(error.to_string())).await; // the server answers
-                        }
+                    if error.is_broker() || error.database().is_some_and(|error| error.sqlstate().is_some()) {
+                        self.say(Some(error.to_string())).await; // the database answers
+                    }
+                    if !error.is_broker() {
                         self.state = State::Waits; // only the position shows what was committed
                     }
                     let _ = stop.run_until_cancelled(sleep(pause)).await; // a shutdown ends the pause early

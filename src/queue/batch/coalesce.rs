@@ -117,7 +117,7 @@ impl Coalescer {
 
     /// Adds one message to the row that is being collected. Waits while the waiting messages take
     /// too much memory. Callers that wait are served in order, so that small messages do not take
-    /// the room that a large one waits for.
+    /// the room that a large one waits for. A caller keeps to the order for at most [`TURN`].
     pub async fn join(&self, new: New<'_>) -> Joined {
         if self.waiting.load(Ordering::Relaxed) == 0
             && let Some(joined) = self.try_join(new)

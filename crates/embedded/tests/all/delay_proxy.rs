@@ -188,10 +188,12 @@ fn a_cut_comes_after_exactly_so_many_bytes_and_once() {
 
 #[test]
 fn the_end_of_the_proxy_ends_everything_at_once() {
-    for listen in ["127.0.0.1:0", "0.0.0.0:0"] {
+    // No other test listens on this address, so a released port refuses connections.
+    let host = if cfg!(target_os = "linux") { "127.0.0.77" } else { "127.0.0.1" };
+    for listen in [format!("{host}:0"), "0.0.0.0:0".to_owned()] {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = DelayProxy::start(listen, server.local_addr().unwrap(), Duration::from_secs(3600)).unwrap();
-        let addr = ("127.0.0.1", proxy.addr().port());
+        let addr = (host, proxy.addr().port());
         let mut clients = [(), (), ()].map(|()| TcpStream::connect(addr).unwrap());
         let servers = [(), (), ()].map(|()| server.accept().unwrap().0);
         for client in &mut clients {
@@ -202,6 +204,7 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         drop(proxy);
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
+        assert!(TcpStream::connect(addr).is_err());
         // The threads of the connections have ended, but the system may need a moment to remove
         // them.
         eventually(|| threads(addr.1) == 0);

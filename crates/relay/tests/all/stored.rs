@@ -117,6 +117,8 @@ async fn queue_that_refuses_everything_loses_no_message() {
         let progress = relay.progress();
         let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
         crate::stand::until("it has failed", async || progress.last_error().is_some()).await;
+        let reported = Statement::<(), (bool,)>::new("select bool_and(last_error is not null) from trunkline.relay");
+        crate::stand::until("it reports that", async || db.run(&reported, ()).await.expect("asked").0).await;
         sql(accepts).await;
         crate::stand::until("all are there", async || queue.stats().await.is_ok_and(|stats| stats.messages == 3)).await;
         let skipped = Statement::<(), (i64,)>::new("select coalesce(sum(refused), 0)::int8 from trunkline.relay");
