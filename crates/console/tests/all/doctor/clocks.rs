@@ -67,7 +67,15 @@ async fn schedules_that_fail_or_are_late_are_found() {
         found.len() == 1 && found[0].what.contains("yearly could not make its last tick: no such thing"),
         "{found:?}"
     );
-    ward.say("update trunkline.schedule set problem = null, next_at = now() + interval '400 days', placed_at = now() + interval '1 hour'")
+    // The library's own words for what it cannot read.
+    for (expression, zone) in [("99 * * * *", "UTC"), ("@yearly", "Europe/Bielefeld")] {
+        let schedule = Schedule::new("unreadable", expression).zone(zone);
+        let why = queue.schedule(&schedule, &1).await.expect_err("unreadable").to_string();
+        ward.say(&format!("update trunkline.schedule set problem = '{why}', owed_at = now()")).await;
+        let found = ward.of("schedules").await;
+        assert!(found.len() == 1 && found[0].what.contains("yearly makes no ticks: "), "{found:?}");
+    }
+    ward.say("update trunkline.schedule set problem = null, owed_at = null, next_at = now() + interval '400 days', placed_at = now() + interval '1 hour'")
         .await;
     let found = ward.mended("schedules").await;
     assert!(found.severity == Severity::Wrong && found.what.contains("a clock that was ahead"), "{found:?}");
