@@ -23,7 +23,7 @@ use super::{
     session::ClientSession,
 };
 use crate::{
-    error::server::ServerError,
+    error::{Kind, server::ServerError},
     postgres::{
         target::Target,
         wire::{self, Asides, Connected, Peer, Stream, Use, accept},
@@ -34,21 +34,21 @@ use crate::{
 pub trait RawStream {
     #[doc(hidden)]
     #[expect(private_interfaces, reason = "only this crate implements the trait")]
-    fn stream(self) -> Stream;
+    fn stream(self) -> std::io::Result<Stream>;
 }
 
 impl RawStream for TcpStream {
     #[expect(private_interfaces, reason = "only this crate implements the trait")]
-    fn stream(self) -> Stream {
-        Stream::Tcp(self)
+    fn stream(self) -> std::io::Result<Stream> {
+        Ok(Stream::Tcp(self))
     }
 }
 
 #[cfg(unix)]
 impl RawStream for UnixStream {
     #[expect(private_interfaces, reason = "only this crate implements the trait")]
-    fn stream(self) -> Stream {
-        Stream::Unix(self)
+    fn stream(self) -> std::io::Result<Stream> {
+        Stream::of_local(self)
     }
 }
 
@@ -58,7 +58,8 @@ pub(super) async fn open<S, T>(target: &Target) -> Result<(Client, Connection<S,
 }
 
 pub(super) async fn open_raw<S: RawStream, T>(stream: S, target: &Target) -> Result<(Client, Connection<S, T>), Error> {
-    let connected = accept(stream.stream(), target).await.map_err(Error::connect)?;
+    let stream = stream.stream().map_err(|error| Error::connect(crate::Error::new(Kind::Unreachable(error))))?;
+    let connected = accept(stream, target).await.map_err(Error::connect)?;
     Ok(started(connected, target))
 }
 

@@ -60,8 +60,8 @@ async fn reach(place: &Address, config: &Config, target: &Target) -> Result<Conn
         #[cfg(unix)]
         Way::Socket(path) => {
             let connected = async {
-                let socket = UnixStream::connect(path).await.map_err(|error| unreached(place, &error))?;
-                login(Stream::Unix(socket), config).await
+                let stream = UnixStream::connect(path).await.and_then(Stream::of_local);
+                login(stream.map_err(|error| unreached(place, &error))?, config).await
             };
             return in_time(place, config, connected).await;
         }
@@ -102,7 +102,9 @@ impl Peer {
         match stream {
             Stream::Tcp(stream) => stream.peer_addr().ok().map(Self::Network),
             #[cfg(unix)]
-            Stream::Unix(stream) => stream.peer_addr().ok()?.as_pathname().map(|path| Self::Socket(path.to_owned())),
+            Stream::Unix(stream) => {
+                stream.socket().peer_addr().ok()?.as_pathname().map(|path| Self::Socket(path.to_owned()))
+            }
             Stream::Tls(stream) => stream.get_ref().0.peer_addr().ok().map(Self::Network),
         }
     }
@@ -114,7 +116,7 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
     let work = async {
         match peer {
             #[cfg(unix)]
-            Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
+            Peer::Socket(path) => UnixStream::connect(path).await.and_then(Stream::of_local).map_err(lost),
             Peer::Network(address) => {
                 // The first connection chose one of the hosts, which is not stored. The
                 // certificate must have the name of any of them.

@@ -8,6 +8,8 @@
 //! The driver passes replies to callers as bytes, and each caller decodes its own reply. If a
 //! caller stops waiting, the driver still receives its reply.
 
+#[cfg(unix)]
+mod local;
 mod stream;
 mod socket;
 mod login;

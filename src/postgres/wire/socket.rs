@@ -22,7 +22,7 @@ impl Socket {
         use std::os::fd::AsFd;
         match stream {
             Stream::Tcp(stream) => Some(Self::Tcp(stream.as_fd().try_clone_to_owned().ok()?.into())),
-            Stream::Unix(stream) => Some(Self::Unix(stream.as_fd().try_clone_to_owned().ok()?.into())),
+            Stream::Unix(stream) => Some(Self::Unix(stream.socket().try_clone().ok()?)),
             Stream::Tls(_) => None,
         }
     }

@@ -6,20 +6,28 @@ use std::{
     task::{Context, Poll},
 };
 
-#[cfg(unix)]
-use tokio::net::UnixStream;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
 use tokio_rustls::client::TlsStream;
 
+#[cfg(unix)]
+use super::local::LocalStream;
+
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
     #[cfg(unix)]
-    Unix(UnixStream),
+    Unix(LocalStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    #[cfg(unix)]
+    pub fn of_local(socket: tokio::net::UnixStream) -> io::Result<Self> {
+        LocalStream::of(socket).map(Self::Unix)
+    }
 }
 
 impl AsyncRead for Stream {

@@ -28,7 +28,7 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 /// end of the connection.
 fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
-    let (ours, shared) = (Stream::Unix(ours), Arc::new(Link::new(limits, Use::Common)));
+    let (ours, shared) = (Stream::of_local(ours).expect("registered"), Arc::new(Link::new(limits, Use::Common)));
     shared.lock().socket = Socket::of(&ours);
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
