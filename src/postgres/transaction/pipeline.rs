@@ -8,7 +8,7 @@ use crate::{
     postgres::{
         db::{Session, told_to_user},
         rows::Rows,
-        wire::{Columns, Group, ReplyMode, WireError},
+        wire::{Columns, Group, Prepared, ReplyMode, WireError},
     },
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Pipeline {
 
 #[derive(Default)]
 struct PipelineState {
-    begin: String,
+    begin: Prepared,
     begun: bool,
     ended: bool,
     /// The group of queued statements. `opened` will receive its reply.
@@ -52,8 +52,9 @@ impl Pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn new(session: Arc<Session>, begin: String) -> Self {
-        Self { session, state: Mutex::new(PipelineState { begin, ..PipelineState::default() }) }
+    pub fn new(session: Arc<Session>, begin: Prepared) -> Self {
+        let state = PipelineState { begin, ..PipelineState::default() };
+        Self { session, state: Mutex::new(state) }
     }
 
     /// Adds a statement to the group of queued statements.
@@ -189,7 +190,8 @@ impl Pipeline {
             state.opened = Arc::new(Sent::new(state.statements, false));
         }
         let place = state.open.len();
-        state.open.push_unnamed(&with.into(), &[], &[]).map_err(|failure| told_to_user(place, with, failure))?;
+        let ended = self.session.connection().bare(with).and_then(|end| state.open.push(&end, &[]));
+        ended.map_err(|failure| told_to_user(place, with, failure))?;
         let sent = state.opened.clone();
         self.send_open(&mut state);
         state.ended = true;
@@ -319,8 +321,7 @@ impl PipelineState {
         if self.open.is_empty() {
             self.opened = Arc::new(Sent::new(self.statements, !self.begun));
             if !self.begun {
-                let begin = self.begin.as_str().into();
-                self.open.push_unnamed(&begin, &[], &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
+                self.open.push(&self.begin, &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
             }
         }
         Ok(())

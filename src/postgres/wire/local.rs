@@ -91,3 +91,43 @@ impl AsyncWrite for LocalStream {
         Poll::Ready(self.socket().shutdown(Shutdown::Write))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::LocalStream;
+
+    #[tokio::test]
+    async fn a_write_waits_until_the_peer_has_read_and_the_end_is_seen() {
+        const LENGTH: usize = 4 << 20; // more than a socket holds
+        let (ours, theirs) = tokio::net::UnixStream::pair().expect("a pair");
+        let (mut ours, mut theirs) =
+            (LocalStream::of(ours).expect("registered"), LocalStream::of(theirs).expect("registered"));
+        let bytes: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+        let (mut received, mut answer) = (Vec::new(), Vec::new());
+        let send = async {
+            ours.write_all(&bytes).await.expect("written");
+            assert!(ours.full.is_none(), "the registration for writes ends with the lack of space");
+            ours.shutdown().await.expect("shut down");
+            ours.read_to_end(&mut answer).await.expect("read");
+        };
+        let receive = async {
+            theirs.read_to_end(&mut received).await.expect("read");
+            theirs.write_all(b"end").await.expect("written");
+            drop(theirs);
+        };
+        tokio::join!(send, receive);
+        assert!(received == bytes, "{} of {LENGTH} bytes arrived, or others", received.len());
+        assert_eq!(answer, b"end");
+    }
+
+    #[tokio::test]
+    async fn a_write_to_a_peer_that_is_gone_fails() {
+        let (ours, theirs) = tokio::net::UnixStream::pair().expect("a pair");
+        let mut ours = LocalStream::of(ours).expect("registered");
+        drop(theirs);
+        let error = ours.write_all(b"x").await.expect_err("a broken pipe");
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    }
+}
