@@ -105,7 +105,7 @@ async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
         is_chosen && (asked.parts.is_empty() || asked.parts.iter().any(|part| part == name))
     };
     if is_asked(drivers::NAME) && (asked.restart || !page(drivers::NAME).exists()) {
-        let mut words: Vec<OsString> = vec!["--seconds".into(), "0.5".into(), "--csv".into()];
+        let mut words: Vec<OsString> = ["--rounds", "101", "--seconds", "0.5", "--csv"].map(Into::into).to_vec();
         words.push(folder.join("drivers.csv").into());
         words.extend(["--markdown".into(), page(drivers::NAME).into()]);
         made(&page(drivers::NAME), async || drivers::run(&words)).await?;
