@@ -18,7 +18,7 @@ pub use self::{pending::Pending, stream::RowStream};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Db, LonelyTrips, told_to_user},
+        db::{Db, LonelyTrips},
         params::Params,
         rows::Rows,
         statement::Statement,
@@ -75,12 +75,11 @@ impl Db {
     /// serializable, read only`. The first call with particular modes takes a round trip, in which
     /// the server checks the modes.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
-        let session = self.own_session().await?;
         let begin = match modes {
-            "" => session.connection().bare(self.begin_text()),
-            modes => Ok(Prepared::unnamed(format!("begin {modes}").into())),
+            "" => self.begin_text().to_owned(),
+            modes => format!("begin {modes}"),
         };
-        let begin = begin.map_err(|failure| told_to_user(0, "begin", failure))?;
+        let session = self.own_session().await?;
         let transaction = Transaction {
             db: self.clone(),
             pipeline: Arc::new(Pipeline::new(session, begin)),

@@ -8,7 +8,7 @@ use crate::{
     postgres::{
         db::{Session, told_to_user},
         rows::Rows,
-        wire::{Columns, Group, Prepared, ReplyMode, WireError},
+        wire::{Columns, Group, ReplyMode, WireError},
     },
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Pipeline {
 
 #[derive(Default)]
 struct PipelineState {
-    begin: Prepared,
+    begin: String,
     begun: bool,
     ended: bool,
     /// The group of queued statements. `opened` will receive its reply.
@@ -52,9 +52,8 @@ impl Pipeline {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn new(session: Arc<Session>, begin: Prepared) -> Self {
-        let state = PipelineState { begin, ..PipelineState::default() };
-        Self { session, state: Mutex::new(state) }
+    pub fn new(session: Arc<Session>, begin: String) -> Self {
+        Self { session, state: Mutex::new(PipelineState { begin, ..PipelineState::default() }) }
     }
 
     /// Adds a statement to the group of queued statements.
@@ -190,8 +189,7 @@ impl Pipeline {
             state.opened = Arc::new(Sent::new(state.statements, false));
         }
         let place = state.open.len();
-        let ended = self.session.connection().bare(with).and_then(|end| state.open.push(&end, &[]));
-        ended.map_err(|failure| told_to_user(place, with, failure))?;
+        state.open.push_unnamed(&with.into(), &[], &[]).map_err(|failure| told_to_user(place, with, failure))?;
         let sent = state.opened.clone();
         self.send_open(&mut state);
         state.ended = true;
@@ -321,7 +319,8 @@ impl PipelineState {
         if self.open.is_empty() {
             self.opened = Arc::new(Sent::new(self.statements, !self.begun));
             if !self.begun {
-                self.open.push(&self.begin, &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
+                let begin = self.begin.as_str().into();
+                self.open.push_unnamed(&begin, &[], &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
             }
         }
         Ok(())

@@ -210,7 +210,7 @@ impl Connection {
 
     /// Waits until fewer than `QUEUED` bytes are queued.
     pub async fn room(&self) {
-        while !self.has_room() {
+        loop {
             let room = self.shared.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
@@ -234,16 +234,6 @@ impl Connection {
         let named = self.shared.lock().named.get(text)?.clone();
         let columns = named.typed.get()?.clone();
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
-    }
-
-    /// Returns a statement without parameters and columns, such as `commit`. It is prepared by its
-    /// first use, and takes no round trip even then, because its types need not be looked up.
-    pub fn bare(&self, text: &str) -> Result<Prepared, WireError> {
-        if !self.keeps_statements() {
-            return Ok(Prepared::unnamed(text.into()));
-        }
-        let named = self.name(text)?;
-        Ok(Prepared { text: named.text.clone(), named: Some(named), columns: Arc::default() })
     }
 
     /// Runs one statement. If the statement is cached, the first poll sends it.

@@ -85,19 +85,12 @@ impl Places {
 }
 
 /// A statement with the types of its parameters and columns. It can be bound without a round trip.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub text: Arc<str>,
     /// The prepared statement on this connection, or `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
-}
-
-impl Prepared {
-    /// Creates a statement without parameters and columns that the server parses at each use.
-    pub fn unnamed(text: Arc<str>) -> Self {
-        Self { text, ..Self::default() }
-    }
 }
 
 /// A portal, and the maximum number of rows to send. Further rows remain in the portal.
