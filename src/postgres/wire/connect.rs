@@ -103,7 +103,7 @@ impl Peer {
             Stream::Tcp(stream) => stream.peer_addr().ok().map(Self::Network),
             #[cfg(unix)]
             Stream::Unix(stream) => {
-                stream.socket().peer_addr().ok()?.as_pathname().map(|path| Self::Socket(path.to_owned()))
+                stream.second().peer_addr().ok()?.as_pathname().map(|path| Self::Socket(path.to_owned()))
             }
             Stream::Tls(stream) => stream.get_ref().0.peer_addr().ok().map(Self::Network),
         }

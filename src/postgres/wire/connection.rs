@@ -210,7 +210,7 @@ impl Connection {
 
     /// Waits until fewer than `QUEUED` bytes are queued.
     pub async fn room(&self) {
-        loop {
+        while !self.has_room() {
             let room = self.shared.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();

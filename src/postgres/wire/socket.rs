@@ -11,7 +11,7 @@ pub(super) enum Socket {
     #[cfg(unix)]
     Tcp(std::net::TcpStream),
     #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
+    Unix(std::sync::Arc<std::os::unix::net::UnixStream>),
 }
 
 impl Socket {
@@ -22,7 +22,7 @@ impl Socket {
         use std::os::fd::AsFd;
         match stream {
             Stream::Tcp(stream) => Some(Self::Tcp(stream.as_fd().try_clone_to_owned().ok()?.into())),
-            Stream::Unix(stream) => Some(Self::Unix(stream.socket().try_clone().ok()?)),
+            Stream::Unix(stream) => Some(Self::Unix(stream.second().clone())),
             Stream::Tls(_) => None,
         }
     }
@@ -42,7 +42,7 @@ impl Socket {
 
         let written = match self {
             Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.as_ref().write(bytes),
         };
         bytes.advance(written.unwrap_or(0));
     }

@@ -104,10 +104,12 @@ impl Turn<'_> {
             Kind::Delete => self.touch(c"delete", work.others(), |p, id| _ = p.int8(id)),
             Kind::DeleteWhere => self.touch(c"delete_where", work.starts(), |p, id| _ = p.int8(id).int8(id + 3)),
             Kind::DeleteThenSelect => {
+                self.send(c"begin", |_| ())?;
                 work.others().try_for_each(|id| self.send(c"delete", |p| _ = p.int8(id)))?;
                 self.left(work, work.count)
             }
             Kind::MixedThenSelect => {
+                self.send(c"begin", |_| ())?;
                 for (at, row) in work.rows().enumerate() {
                     match at % 4 {
                         0 => self.send(c"add", |p| person(p, row))?,
@@ -172,14 +174,17 @@ impl Turn<'_> {
         Ok(done)
     }
 
-    /// Reads the remaining rows of a turn, after it has skipped the answers of `before` statements.
+    /// Commits a turn that has written `before` statements after `begin`, and reads the remaining
+    /// rows.
     fn left(&mut self, work: &Work<'_>, before: usize) -> Result<Done, Failure> {
         self.send(c"left", |p| _ = p.int8(work.first).int8(work.end()))?;
+        self.send(c"commit", |_| ())?;
         self.connection.sync()?;
-        for _ in 0..before {
+        for _ in 0..=before {
             self.connection.answer()?;
         }
         let left = self.connection.answer()?.people()?;
+        self.connection.answer()?;
         self.connection.synced()?;
         Ok(Done::people(&left, work.first))
     }
