@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     WireError,
+    bind::BindHead,
     row::{ColumnFacts, Columns},
     soil::soils,
 };
@@ -27,6 +28,8 @@ pub(crate) struct CachedStatement {
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
     /// The types of the statement. Set after types that are not built in have been looked up.
     pub typed: OnceLock<Arc<Columns>>,
+    /// The start of each Bind message, once the statement has been bound.
+    bind: OnceLock<Option<BindHead>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +68,14 @@ impl Descriptions {
 
 impl CachedStatement {
     pub fn new(name: String, text: Arc<str>) -> Self {
-        Self { name, soils: soils(&text), text, answer: watch::Sender::new(None), typed: OnceLock::new() }
+        let answer = watch::Sender::new(None);
+        Self { name, soils: soils(&text), text, answer, typed: OnceLock::new(), bind: OnceLock::new() }
+    }
+
+    /// Returns the start of a Bind message for this number of parameters, which is the same at each
+    /// use.
+    pub(super) fn bind_head(&self, parameters: usize) -> Option<&BindHead> {
+        self.bind.get_or_init(|| BindHead::new(&self.name, parameters)).as_ref()
     }
 
     pub fn answered(&self, answer: Result<Arc<Signature>, WireError>) {

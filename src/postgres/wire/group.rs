@@ -94,7 +94,7 @@ pub(crate) struct Prepared {
 }
 
 /// A portal, and the maximum number of rows to send. Further rows remain in the portal.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
     pub most: i32,
@@ -136,7 +136,7 @@ impl Group {
         let Prepared { text, named, columns } = prepared;
         match named {
             Some(named) => {
-                self.bind(&named.name, &columns.parameters, parameters, portal)?;
+                self.bind_named(named, &columns.parameters, parameters, portal)?;
                 self.soils |= named.soils;
                 self.places.push(text, Some(named));
                 Ok(())
@@ -149,7 +149,7 @@ impl Group {
     pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
         if let Some(named) = named {
-            self.bind(&named.name, &columns.parameters, parameters, ALL)?;
+            self.bind_named(named, &columns.parameters, parameters, ALL)?;
         } else {
             frontend::parse("", text, columns.parameters.iter().map(Type::oid), &mut self.bytes)
                 .map_err(WireError::encode)?;
@@ -271,6 +271,23 @@ impl Group {
     pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
+    }
+
+    fn bind_named<P: BorrowToSql>(
+        &mut self,
+        named: &CachedStatement,
+        types: &[Type],
+        parameters: &[P],
+        portal: Portal<'_>,
+    ) -> Result<(), WireError> {
+        if portal == ALL
+            && types.len() == parameters.len()
+            && let Some(head) = named.bind_head(types.len())
+        {
+            let before = self.bytes.len();
+            return head.write(types, parameters, &mut self.bytes).inspect_err(|_| self.bytes.truncate(before));
+        }
+        self.bind(&named.name, types, parameters, portal)
     }
 
     fn bind<P: BorrowToSql>(

@@ -17,6 +17,7 @@ mod connect;
 mod failure;
 mod frame;
 mod soil;
+mod bind;
 mod cached_statement;
 mod reply_limit;
 mod group;
