@@ -295,6 +295,10 @@ impl Shared {
         self.db.query(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
+    pub async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.db.query_unblocked(sql, params).await.map_err(|error| error.or_no_queue(self.name()))
+    }
+
     pub async fn query_again(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.db.query_again(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }

@@ -6,8 +6,13 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep};
+use tokio_postgres::types::ToSql;
 
-use super::{Db, Session};
+use super::{Class, Db, Session};
+use crate::{
+    error::Result,
+    postgres::{sql::Sql, wire::Row},
+};
 
 /// The maximum number of idle connections that are kept for transactions.
 const IDLE: usize = 4;
@@ -19,14 +24,21 @@ const UNUSED: Duration = Duration::from_secs(30);
 const BUSY: Duration = Duration::from_millis(50);
 
 impl Db {
-    /// Waits briefly until a connection of the main class has no running statement. A statement
-    /// that must not wait behind another one, which may wait for a lock, then uses that connection.
-    pub(crate) async fn until_free(&self) {
+    /// Runs a statement that must not wait behind another one, which may wait for a lock. It waits
+    /// briefly for a connection of the main class without a running statement, and otherwise takes
+    /// a connection of its own.
+    pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let since = Instant::now();
-        let is_busy = || self.0.main.iter().all(|slot| slot.load.load(Ordering::Relaxed) > 0);
-        while is_busy() && since.elapsed() < BUSY {
+        while self.0.main.iter().all(|slot| slot.load.load(Ordering::Relaxed) > 0) {
+            if since.elapsed() >= BUSY {
+                let session = self.own_session_for(Class::Main).await?;
+                let rows = session.query(sql, params).await;
+                self.give_back(session);
+                return rows;
+            }
             sleep(Duration::from_millis(1)).await;
         }
+        self.query(Class::Main, sql, params).await
     }
 
     pub(crate) fn give_back(&self, session: Arc<Session>) {

@@ -294,10 +294,14 @@ impl Shared {
         };
         let (began, asked, end) = (Instant::now(), ranges.messages(), settlement.ending.end());
         let span = span::settle(self.name(), end.map_or("extended", End::name), asked);
-        if matches!(settlement.ending, Ending::Extend(_)) {
-            self.db.until_free().await;
-        }
-        let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
+        let params = [&leases[..], more].concat();
+        let rows = async {
+            match settlement.ending {
+                Ending::Extend(_) => self.query_unblocked(sql, &params).await,
+                _ => self.query(sql, &params).await,
+            }
+        };
+        let rows = rows.instrument(span).await?;
         let settled = rows.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
         if let Some(end) = end {
             let lost = asked.saturating_sub(Settled::messages(settled.iter().copied()));
