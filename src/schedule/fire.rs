@@ -15,7 +15,7 @@ use crate::{
         transaction::Transaction,
         wire::only,
     },
-    queue::observe::metric,
+    queue::observe::metric::{self, ShardName},
 };
 
 /// The result of one round.
@@ -56,7 +56,7 @@ impl Db {
             return Ok(Made { schedules: 0, has_left: false });
         }
         self.make(transaction, &claimed).await?;
-        told(&claimed);
+        told(self, &claimed);
         let schedules = claimed.iter().filter(|one| one.is_read).count();
         Ok(Made { schedules, has_left: claimed.len() < found })
     }
@@ -82,7 +82,7 @@ impl Db {
             return Ok(true);
         }
         match self.make(transaction, &claimed).await {
-            Ok(()) => told(&claimed),
+            Ok(()) => told(self, &claimed),
             Err(error) if is_of_a_tick(&error) => {
                 self.fail(one, &error).await?;
                 if error.sqlstate() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
@@ -185,11 +185,12 @@ fn is_refused(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
 }
 
-fn told(claimed: &[Claimed]) {
+fn told(db: &Db, claimed: &[Claimed]) {
     let span = Span::current();
     span.record("schedules", claimed.len());
     span.record("ticks", claimed.iter().map(|one| one.ticks.len()).sum::<usize>());
+    let shard = db.attached::<ShardName>();
     for one in claimed.iter().filter(|one| !one.ticks.is_empty()) {
-        metric::ticked(&one.queue, one.ticks.len(), one.late);
+        metric::ticked(&one.queue, &shard, one.ticks.len(), one.late);
     }
 }

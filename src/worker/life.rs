@@ -23,7 +23,7 @@ impl<T: Payload> Station<T> {
     /// Runs until this runner or all runners are stopped, or until a permanent error. Then shuts
     /// down gracefully.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
-        let _gauges = self.queue.shared.metrics.worker();
+        let _end = self.gauges.until_end();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
         beside.spawn(self.clone().heartbeat());
         if self.holder.is_some() {
@@ -66,14 +66,14 @@ impl<T: Payload> Station<T> {
                 Ok(Asked::Nothing) => {}
                 Ok(Asked::Something) => {
                     outage.over(self.name());
-                    self.queue.shared.metrics.connected(true);
+                    self.gauges.connected(true);
                 }
                 Err(error) if error.is_final() => return Err(error),
                 // A revoked right may be granted again, so a worker that has already worked
                 // continues.
                 Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
-                    self.queue.shared.metrics.connected(false);
+                    self.gauges.connected(false);
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
                     let _ = stop.run_until_cancelled(pause).await;
                 }
@@ -119,7 +119,7 @@ impl<T: Payload> Station<T> {
         let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
             exchanged
         } else {
-            self.queue.shared.metrics.connected(false);
+            self.gauges.connected(false);
             exchange.await
         };
         let found = messages.len();
@@ -206,7 +206,7 @@ impl<T: Payload> Station<T> {
             free.start(1);
             running.spawn(hand.run());
         }
-        self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
+        self.gauges.prefetched(waiting.saturating_sub(begun));
     }
 
     /// Waits until a message can be settled, a waiting message may start, or, if `gives_back` is

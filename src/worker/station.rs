@@ -11,6 +11,7 @@ use crate::{
     queue::{
         handle::Queue,
         message::payload::Payload,
+        observe::worker_gauges::WorkerGauges,
         wait::{Wait, hooks::Hooks},
     },
     worker::{
@@ -51,6 +52,7 @@ pub(super) struct Station<T> {
     pub report: Option<Report>,
     /// True once a lease has succeeded.
     pub has_worked: AtomicBool,
+    pub gauges: WorkerGauges,
     held: Mutex<Held<T>>,
 }
 
@@ -68,6 +70,7 @@ impl<T: Payload> Station<T> {
         let per_key = keyed.then_some(queue.description().per_key as usize);
         let holder = keyed.then(Holder::new);
         let report = options.reports.then(Report::new);
+        let gauges = queue.shared.metrics.worker();
         let held = Mutex::new(Held::new(lease, per_key, Instant::now()));
         Arc::new(Self {
             queue,
@@ -82,6 +85,7 @@ impl<T: Payload> Station<T> {
             holder,
             report,
             has_worked: AtomicBool::new(false),
+            gauges,
             held,
         })
     }

@@ -12,6 +12,7 @@ use metrics::{
     gauge, histogram,
 };
 
+use super::worker_gauges::WorkerGauges;
 use crate::queue::message::Message;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,24 +41,21 @@ impl End {
 }
 
 /// Counts the ticks of a schedule, and records the lag of the first one.
-pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
-    let (made, lag) = of_ticks(queue);
+pub(crate) fn ticked(queue: &str, shard: &ShardName, ticks: usize, late: Duration) {
+    let (made, lag) = of_ticks(shard.labels(queue));
     made.increment(ticks as u64);
     lag.record(late);
 }
 
 /// Looks up the metrics by name, because the task that runs schedules has no handles of the queues.
-fn of_ticks(queue: &str) -> (Counter, Histogram) {
+fn of_ticks(labels: Vec<Label>) -> (Counter, Histogram) {
     describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules whose messages were enqueued");
     describe_histogram!(
         "trunkline_tick_lag_seconds",
         Unit::Seconds,
         "Time from a schedule's tick until its message was enqueued"
     );
-    (
-        counter!("trunkline_ticks_total", "queue" => queue.to_owned()),
-        histogram!("trunkline_tick_lag_seconds", "queue" => queue.to_owned()),
-    )
+    (counter!("trunkline_ticks_total", labels.clone()), histogram!("trunkline_tick_lag_seconds", labels))
 }
 
 /// The name of the shard, if the database is a shard. The name is attached to the database's
@@ -68,6 +66,13 @@ pub(crate) struct ShardName(OnceLock<String>);
 impl ShardName {
     pub fn set(&self, name: String) {
         let _ = self.0.set(name); // the first name is kept
+    }
+
+    /// Returns the labels of a queue's metrics. A queue on several servers has separate metrics for
+    /// each server.
+    fn labels(&self, queue: &str) -> Vec<Label> {
+        let shard = self.0.get().map(|shard| Label::new("shard", shard.clone()));
+        std::iter::once(Label::new("queue", queue.to_owned())).chain(shard).collect()
     }
 }
 
@@ -97,15 +102,9 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Creates the metrics of a queue. A queue on several servers has separate metrics for each
-    /// server.
     pub fn of(queue: &str, shard: &ShardName) -> Self {
-        let of = || Label::new("queue", queue.to_owned());
-        let shard = || shard.0.get().map(|shard| Label::new("shard", shard.clone()));
-        let labels = || -> Vec<Label> { std::iter::once(of()).chain(shard()).collect() };
-        let with = |end: End| -> Vec<Label> {
-            std::iter::once(of()).chain([Label::new("outcome", end.name())]).chain(shard()).collect()
-        };
+        let labels = || shard.labels(queue);
+        let with = |end: End| -> Vec<Label> { [labels(), vec![Label::new("outcome", end.name())]].concat() };
         let count = |name: &'static str, help: &'static str| {
             describe_counter!(name, Unit::Count, help);
             counter!(name, labels())
@@ -118,7 +117,7 @@ impl Metrics {
             describe_gauge!(name, Unit::Count, help);
             gauge!(name, labels())
         };
-        drop(of_ticks(queue)); // creates these metrics at the start, like the others
+        drop(of_ticks(labels())); // creates these metrics at the start, like the others
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
         describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Duration of calls of a handler");
         Self {
@@ -146,7 +145,7 @@ impl Metrics {
             delivery_lag: time("trunkline_delivery_lag_seconds", "Time from enqueue to the start of the handler"),
             running: level("trunkline_running_handlers", "Handlers that run"),
             prefetched: level("trunkline_prefetched_messages", "Leased messages that wait for a handler"),
-            connected: level("trunkline_connected", "1 while a worker reaches the database"),
+            connected: level("trunkline_connected", "Workers that reach the database"),
         }
     }
 
@@ -232,17 +231,9 @@ impl Metrics {
         RunningHandlers(&self.running)
     }
 
-    pub fn prefetched(&self, messages: usize) {
-        self.prefetched.set(messages as f64);
-    }
-
-    /// Returns a guard that resets the worker's gauges when it is dropped.
-    pub fn worker(&self) -> WorkerMetrics<'_> {
-        WorkerMetrics(self)
-    }
-
-    pub fn connected(&self, is_so: bool) {
-        self.connected.set(if is_so { 1.0 } else { 0.0 });
+    /// Returns the gauges of another worker of the queue.
+    pub fn worker(&self) -> WorkerGauges {
+        WorkerGauges::of(&self.prefetched, &self.connected)
     }
 }
 
@@ -251,15 +242,6 @@ pub(crate) struct RunningHandlers<'a>(&'a Gauge);
 impl Drop for RunningHandlers<'_> {
     fn drop(&mut self) {
         self.0.decrement(1);
-    }
-}
-
-pub(crate) struct WorkerMetrics<'a>(&'a Metrics);
-
-impl Drop for WorkerMetrics<'_> {
-    fn drop(&mut self) {
-        self.0.prefetched(0);
-        self.0.connected(false);
     }
 }
 
