@@ -31,7 +31,8 @@ impl BindHead {
         Some(Self(head))
     }
 
-    /// Writes a Bind and an Execute message. The number of parameters must be that of the statement.
+    /// Writes a Bind and an Execute message. The number of parameters must be that of the
+    /// statement.
     /// After an error, `out` contains a part of the messages.
     pub fn write<P: BorrowToSql>(&self, types: &[Type], parameters: &[P], out: &mut BytesMut) -> Result<(), WireError> {
         let start = out.len();
