@@ -2571,7 +2571,8 @@ end ;
 function do_lanes_orders(n integer, lease interval, holder bigint, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, most integer DEFAULT NULL::integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload payload_orders[], metadata jsonb[], ran_out boolean, released integer, keys text[], rate double precision[]) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' else trunkline.check_lease(lease) end;
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+                          else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
     way int := case when most is null then 3 else 1 end;
     l record;
@@ -2730,7 +2731,8 @@ end ;
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' else trunkline.check_lease(lease) end;
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+                          else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
     due timestamptz := floor;
@@ -2821,7 +2823,8 @@ end ;
 function do_lease_tasks(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone[] DEFAULT array_fill('-infinity'::timestamp with time zone, ARRAY[4]), rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' else trunkline.check_lease(lease) end;
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+                          else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
     turn record;

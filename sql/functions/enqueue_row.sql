@@ -4,7 +4,7 @@ create or replace function trunkline.enqueue_row(queue text, payloads anyarray, 
     set lc_monetary = 'C' as $$
 -- Inserts one row of messages with values in columns that users added, and returns the first
 -- message's id. The text of each value is converted to the type of its column. due: as in
--- sql/statements/plain/enqueue.sql. lane: the row's lane, in a queue with priorities or keys.
+-- sql/statements/plain/enqueue_with.sql. lane: the row's lane, in a queue with priorities or keys.
 declare
     laned bool;
     keyed bool;

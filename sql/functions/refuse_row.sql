@@ -4,10 +4,11 @@ create or replace function trunkline.refuse_row() returns trigger
 -- accepts a row that was split or put back without changes. Every name includes its schema, so that
 -- the function needs no setting of search_path: the function runs once per insert, and the setting
 -- alone would cost as much as the check. The first check needs few steps for a row of one message,
--- because no other messages share the cost of its insert. A composite payload with a null field
--- fails `is not null`, and reaches the second check.
+-- because no other messages share the cost of its insert. A composite payload with a null field, and
+-- an array of two dimensions or with another lower bound, fail `is not null` and reach the second
+-- check.
 begin
-    if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
+    if new.size operator(pg_catalog.=) 1 and pg_catalog.cardinality(new.payload) operator(pg_catalog.=) 1
        and new.payload[1] is not null and new.metadata is null then
         return new;
     end if;

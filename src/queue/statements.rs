@@ -61,9 +61,10 @@ const ROWS_OF_LANES: usize = 32;
 pub(crate) enum Inserts {
     /// The inserts of a queue that has neither priorities nor keys.
     Plain {
-        /// Inserts of rows without metadata.
+        /// Inserts of rows that are due now and have no metadata.
         bare: Vec<Sql>,
-        with_metadata: Vec<Sql>,
+        /// Inserts of all other rows.
+        full: Vec<Sql>,
     },
     Priority(Vec<Sql>),
     Keyed(Vec<Sql>),
@@ -122,16 +123,20 @@ impl QueueKind {
     }
 
     fn inserts(self, of: &impl Fn(&'static str, &str) -> Sql) -> Inserts {
-        let inserts = |name, one: &str, columns, most| by_rows(name, one, columns, most, of);
+        let inserts = |name, one: &str, columns, most| {
+            let due = |column| format!("trunkline.due_from({column})");
+            by_rows(name, one, (columns, due), most, of)
+        };
         match self {
             Self::Plain => Inserts::Plain {
-                bare: inserts("enqueue", include_str!("../../sql/statements/plain/enqueue.sql"), 3, ROWS),
-                with_metadata: inserts(
-                    "enqueue_with",
-                    include_str!("../../sql/statements/plain/enqueue_with.sql"),
-                    4,
+                bare: by_rows(
+                    "enqueue",
+                    include_str!("../../sql/statements/plain/enqueue.sql"),
+                    (2, |size| size),
                     ROWS,
+                    of,
                 ),
+                full: inserts("enqueue_with", include_str!("../../sql/statements/plain/enqueue_with.sql"), 4, ROWS),
             },
             Self::Priority => Inserts::Priority(inserts(
                 "enqueue",
@@ -213,18 +218,19 @@ impl Statements {
     }
 }
 
-/// Creates inserts of 1, 2, 3 … `most` rows from the text of an insert of one row.
+/// Creates inserts of 1, 2, 3 … `most` rows from the text of an insert of one row. `columns` is the
+/// number of parameters of a row, and the form in which the text uses the first of them.
 fn by_rows(
     name: &'static str,
     one: &str,
-    columns: usize,
+    (columns, first): (usize, impl Fn(String) -> String),
     most: usize,
     of: &impl Fn(&'static str, &str) -> Sql,
 ) -> Vec<Sql> {
     let row = |at: usize| {
         let column = |column| format!("${}", at * columns + column);
         let more: Vec<String> = (2..=columns).map(column).collect();
-        format!("(trunkline.due_from({}), {})", column(1), more.join(", "))
+        format!("({}, {})", first(column(1)), more.join(", "))
     };
     let many = |rows| (0..rows).map(row).collect::<Vec<_>>().join(", ");
     let all = |rows| of(name, &one.replace(&row(0), &many(rows)));

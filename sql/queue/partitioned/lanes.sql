@@ -19,7 +19,8 @@ create or replace function trunkline.{do_lanes_}(
 -- the lane changed hands.
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
+    term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' then lease
+                          else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
     way int := case when most is null then 3 else 1 end;
     l record;

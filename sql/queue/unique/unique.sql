@@ -7,7 +7,7 @@ create or replace function trunkline.{do_unique_}(
 -- has its key. Returns for each message an id and an outcome: 0 if it is new; 1 if another message,
 -- whose id is returned, has the key; 2 if it replaced such a message, which was waiting. terms: for
 -- how many seconds each key is kept; null keeps it until the message has ended. dues: as in
--- sql/statements/plain/enqueue.sql.
+-- sql/statements/plain/enqueue_with.sql.
 --
 -- Free keys are claimed in sorted order, so that two calls cannot wait for each other. They are
 -- claimed after the rows are inserted, because a claim names a message's id. If another call has

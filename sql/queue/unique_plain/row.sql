@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_row_}(due float8, size int, payload {type}[], metadata jsonb[], lane int)
     returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Inserts one row of messages, for do_unique_, and returns its id. due: as in sql/statements/plain/enqueue.sql. The queue has one lane.
+-- Inserts one row of messages, for do_unique_, and returns its id. due: as in sql/statements/plain/enqueue_with.sql. The queue has one lane.
 #variable_conflict use_variable
 declare
     id bigint;

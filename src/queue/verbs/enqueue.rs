@@ -242,15 +242,15 @@ impl Shared {
         let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(6 * rows.len());
         let each = rows.iter().zip(sizes.iter().zip(&arrays));
         let inserts = match &self.sql.inserts {
-            Inserts::Plain { bare, .. } if rows.iter().all(|row| row.metadata.is_empty()) => {
-                each.for_each(|(row, (size, array))| params.extend::<[Param<'_>; 3]>([&row.due, size, array]));
+            Inserts::Plain { bare, .. } if rows.iter().all(NewRow::is_bare) => {
+                each.for_each(|(_, (size, array))| params.extend::<[Param<'_>; 2]>([size, array]));
                 bare
             }
-            Inserts::Plain { with_metadata, .. } => {
+            Inserts::Plain { full, .. } => {
                 each.for_each(|(row, (size, array))| {
                     params.extend::<[Param<'_>; 4]>([&row.due, size, array, &row.metadata]);
                 });
-                with_metadata
+                full
             }
             Inserts::Priority(inserts) => {
                 each.for_each(|(row, (size, array))| {

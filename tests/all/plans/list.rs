@@ -64,7 +64,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("carve", "IDS, ONES, ONES", KEY),
     // This is the first message in a leased row of three, so the row is split.
     ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
-    ("plain/enqueue", "0, 1, '{1}'", NoRows),
+    ("plain/enqueue", "1, '{1}'", NoRows),
     ("plain/enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
     ("plain/enqueue_in", r#"'{1}', 0, array['{"a": "b"}'::jsonb]"#, NoRows),
     ("put_back", "7, now(), 1, 0, null, 1, '{1}', null, null", NoRows),

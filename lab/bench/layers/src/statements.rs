@@ -211,8 +211,8 @@ impl Contender for Statements {
     async fn send(&self, caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
         let session = self.session(caller);
         let payloads: Vec<Document> = all(payloads)?;
-        let (due, size) = (0.0_f64, payloads.len() as i32);
-        let parameters: [&(dyn ToSql + Sync); 3] = [&due, &size, &payloads];
+        let size = payloads.len() as i32;
+        let parameters: [&(dyn ToSql + Sync); 2] = [&size, &payloads];
         let enqueue = std::pin::pin!(session.client.query(&session.enqueue, &parameters));
         let rows = if self.may_notify() {
             let (channels, payload) = (vec!["trunkline.bench"], "");

@@ -28,6 +28,11 @@ impl<'a> NewRow<'a> {
         Self { due: *due, lane, count: *count, elements, metadata, keys, columns }
     }
 
+    /// Returns true if the row is due now and has no metadata.
+    pub fn is_bare(&self) -> bool {
+        self.due == 0.0 && self.metadata.is_empty()
+    }
+
     pub fn of_cuttings(row: &'a Cuttings) -> Self {
         let Cuttings { due, lane, count, elements, metadata, keys, columns } = row;
         let (lane, columns) = (lane.cast_signed(), columns.as_deref());
