@@ -55,8 +55,7 @@ async fn the_table_and_the_code_name_the_same_metrics() {
     let own = of_shards.iter().filter(|metric| metric.starts_with("trunkline_shard_")).cloned();
     assert_eq!(recorder.registered("metered_names").into_iter().chain(own).collect::<BTreeSet<_>>(), told);
     assert!(
-        of_shards.len() == told.len()
-            && of_shards.iter().all(|metric| metric.contains(" shard ") || metric.starts_with("trunkline_tick")),
+        of_shards.len() == told.len() && of_shards.iter().all(|metric| metric.contains(" shard ")),
         "{of_shards:?}"
     );
     assert!(told.len() > 10);
@@ -219,6 +218,22 @@ async fn direct_delivery_is_counted_apart_from_enqueues() {
     assert_eq!(receiver.await.expect("no panic").expect("received").payload, 7);
     assert_eq!(recorder.count(NAME, "direct_messages_total"), 1);
     assert_eq!(recorder.count(NAME, "enqueued_messages_total"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_of_one_queue_add_up() {
+    const NAME: &str = "metered_workers";
+    let (_db, queue, recorder) = metered(NAME).await;
+    let start = || Runs::start(Worker::new(queue.clone(), async |_: Message<i64>| Ok::<_, Failure>(())));
+    let (first, second) = (start(), start());
+    let connected = async |workers: f64| {
+        eventually("they are counted", async || (recorder.level(NAME, "connected") - workers).abs() < 0.1).await;
+    };
+    connected(2.0).await;
+    first.stop().await;
+    connected(1.0).await;
+    second.stop().await;
+    connected(0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,17 +1,20 @@
 //! Idle connections, which are reused by later transactions and closed when they stay unused.
 
 use std::{
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 
-use super::{Class, Db, Session};
+use super::{Class, Db, Session, Slot};
 use crate::{
     error::Result,
-    postgres::{sql::Sql, wire::Row},
+    postgres::{
+        sql::Sql,
+        wire::{Row, Use},
+    },
 };
 
 /// The maximum number of idle connections that are kept for transactions.
@@ -20,25 +23,56 @@ const IDLE: usize = 4;
 /// between two runs of that method.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// The maximum wait for a connection without a running statement.
+/// The maximum wait for a connection without a running statement, if statements end.
 const BUSY: Duration = Duration::from_millis(50);
+/// The time without the end of a statement after which the main connections count as blocked.
+const BLOCKED: Duration = Duration::from_millis(500);
+/// The maximum time for opening a connection beside blocked ones.
+const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {
-    /// Runs a statement that must not wait behind another one, which may wait for a lock. It waits
-    /// briefly for a connection of the main class without a running statement, and otherwise takes
-    /// a connection of its own.
+    /// Runs a statement that must not wait behind another one, which may wait for a lock. If no
+    /// connection of the main class is free for a while, and none of their statements ends, takes a
+    /// connection of its own, but never more than one at a time. If there is none, the statement
+    /// waits behind the others.
     pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let since = Instant::now();
-        while self.0.main.iter().all(|slot| slot.load.load(Ordering::Relaxed) > 0) {
-            if since.elapsed() >= BUSY {
-                let session = self.own_session_for(Class::Main).await?;
-                let rows = session.query(sql, params).await;
-                self.give_back(session);
-                return rows;
+        let ended = || self.0.main.iter().map(|slot| slot.load.ended()).sum::<usize>();
+        let (since, before) = (Instant::now(), ended());
+        loop {
+            let goes_on = since.elapsed() >= BUSY && ended() != before;
+            if goes_on || self.0.main.iter().any(Slot::is_free) {
+                break;
+            }
+            if since.elapsed() >= BLOCKED {
+                if let Ok(_only) = self.0.apart.try_acquire()
+                    && let Some(session) = self.session_now().await
+                {
+                    let rows = session.query(sql, params).await;
+                    self.give_back(session);
+                    return rows;
+                }
+                break;
             }
             sleep(Duration::from_millis(1)).await;
         }
         self.query(Class::Main, sql, params).await
+    }
+
+    /// Returns an idle connection or a new one, without retries.
+    async fn session_now(&self) -> Option<Arc<Session>> {
+        if let Some(session) = self.idle_session() {
+            return Some(session);
+        }
+        let opening = Session::open_now(&self.0.target, Use::Alone, Arc::default());
+        timeout(OPENING, opening).await.ok()?.ok().map(Arc::new)
+    }
+
+    /// Returns a connection that no transaction uses. Connections that were unused for long are
+    /// closed, because a network may have forgotten them.
+    pub(super) fn idle_session(&self) -> Option<Arc<Session>> {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(given_back, session)| given_back.elapsed() < UNUSED && !session.is_closed());
+        idle.pop().map(|(_, session)| session)
     }
 
     pub(crate) fn give_back(&self, session: Arc<Session>) {
@@ -69,7 +103,7 @@ impl Db {
             .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
             let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
-            if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
+            if slot.load.running() == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
                 place.session = None; // closes when the last caller drops it
             }
         }

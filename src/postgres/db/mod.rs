@@ -13,14 +13,11 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::{
-        Arc, Mutex as SyncMutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
 };
 
 use tokio::{
-    sync::{Mutex, mpsc},
+    sync::{Mutex, Semaphore, mpsc},
     time::Instant,
 };
 use tokio_postgres::types::ToSql;
@@ -36,7 +33,7 @@ use crate::{
     postgres::{
         sql::{Schema, Sql},
         target::Target,
-        wire::{Row, Use},
+        wire::{Load, Row, Use},
     },
 };
 
@@ -49,8 +46,9 @@ const SLOTS: usize = 2;
 /// Each connection is opened when it is first needed. A lost connection is replaced, with backoff.
 /// Statements are pipelined, so any number of callers can share a connection.
 ///
-/// Each open transaction uses its own connection. Up to four of these connections stay open for
-/// later transactions. While consumers only wait, connections that have been unused for half a
+/// Each open transaction uses its own connection, and so does an extension of leases while the two
+/// connections for dequeues wait for locks. Up to four of these connections stay open for later
+/// use. While consumers only wait, connections that have been unused for half a
 /// minute are closed, except for one connection and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
@@ -63,6 +61,8 @@ struct Inner {
     lonely: LonelyTrips,
     advice: LonelyAdvice,
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
+    /// Permits one connection beside blocked ones.
+    apart: Semaphore,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
     rested: SyncMutex<Instant>,
@@ -73,8 +73,14 @@ struct Inner {
 #[derive(Default)]
 struct Slot {
     place: Mutex<SlotState>,
-    /// The number of statements that are being sent or whose replies are due.
-    load: Arc<AtomicUsize>,
+    load: Arc<Load>,
+}
+
+impl Slot {
+    /// Returns true if a statement would be sent at once, and none is running.
+    fn is_free(&self) -> bool {
+        self.load.running() == 0 && self.place.try_lock().is_ok()
+    }
 }
 
 #[derive(Default)]
@@ -203,6 +209,7 @@ impl Db {
             lonely: LonelyTrips::default(),
             advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
+            apart: Semaphore::new(1),
             attached: SyncMutex::default(),
         }));
         Ok(db)
@@ -250,7 +257,7 @@ impl Db {
         };
         let mut slot = &slots[0];
         for other in &slots[1..] {
-            if other.load.load(Ordering::Relaxed) < slot.load.load(Ordering::Relaxed) {
+            if other.load.running() < slot.load.running() {
                 slot = other;
             }
         }
@@ -278,7 +285,7 @@ impl Db {
     }
 
     pub(crate) async fn session_for_one(&self) -> Result<Arc<Session>> {
-        let is_alone = self.0.run.iter().all(|slot| slot.load.load(Ordering::Relaxed) == 0);
+        let is_alone = self.0.run.iter().all(|slot| slot.load.running() == 0);
         self.0.lonely.count(is_alone, &self.0.advice);
         self.session(Class::Run).await
     }
@@ -288,7 +295,7 @@ impl Db {
     }
 
     /// Opens a connection. Retries on failure, unless another server could accept the writes.
-    async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
+    async fn open(&self, class: Class, usage: Use, load: Arc<Load>) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
             _ => Session::open(&self.0.target, usage, load).await,
@@ -336,13 +343,9 @@ impl Db {
     }
 
     pub(crate) async fn own_session_for(&self, class: Class) -> Result<Arc<Session>> {
-        loop {
-            let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle.map(|(_, session)| session) {
-                Some(session) if session.is_closed() => {}
-                Some(session) => return Ok(session),
-                None => return self.open(class, Use::Alone, Arc::default()).await,
-            }
+        match self.idle_session() {
+            Some(session) => Ok(session),
+            None => self.open(class, Use::Alone, Arc::default()).await,
         }
     }
 

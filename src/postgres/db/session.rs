@@ -5,7 +5,7 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -22,7 +22,7 @@ use crate::{
         rows::{Rows, add_rows},
         sql::Sql,
         target::Target,
-        wire::{Bound, Connection, Group, InFlight, Prepared, Reply, Row, Use, WireError, Wrong},
+        wire::{Bound, Connection, Group, InFlight, Load, Prepared, Reply, Row, Use, WireError, Wrong},
     },
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     connection: Connection,
     /// The number of statements that are being sent or whose replies are due. Callers choose the
     /// connection with the lower load.
-    load: Arc<AtomicUsize>,
+    load: Arc<Load>,
     /// True if the connection string requires a server that accepts writes.
     writes: bool,
     /// True if the server has stopped accepting writes, so that the connection must be replaced.
@@ -74,11 +74,11 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
 }
 
 impl Session {
-    pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+    pub async fn open(target: &Target, usage: Use, load: Arc<Load>) -> Result<Self> {
         patiently(target, || Self::open_now(target, usage, load.clone())).await
     }
 
-    pub async fn open_now(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
+    pub async fn open_now(target: &Target, usage: Use, load: Arc<Load>) -> Result<Self> {
         let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         let connection = Connection::open(target, usage).await?;
         let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };

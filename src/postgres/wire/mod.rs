@@ -44,7 +44,7 @@ pub(crate) use self::{
     group::{Group, Portal, Prepared, ReplyMode},
     inbox::WaitingPlace,
     incoming::{Arrived, Incoming},
-    reply_limit::{Bound, InFlight},
+    reply_limit::{Bound, InFlight, Load},
     row::{ColumnFacts, Columns, Row, Wrong, only},
     soil::IN_CATALOG,
     stream::Stream,

@@ -22,19 +22,39 @@ pub(super) enum Over {
     Rows(usize),
 }
 
+/// The statements of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    running: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl Load {
+    /// Returns the number of statements that are being sent or whose replies are due.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of statements that have ended since the program began.
+    pub fn ended(&self) -> usize {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
 /// Counts a statement as load until its reply has arrived, even if its caller no longer waits.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<AtomicUsize>);
+pub(crate) struct InFlight(Arc<Load>);
 
 impl InFlight {
-    pub fn new(load: &Arc<AtomicUsize>) -> Self {
-        load.fetch_add(1, Ordering::Relaxed);
+    pub fn new(load: &Arc<Load>) -> Self {
+        load.running.fetch_add(1, Ordering::Relaxed);
         Self(load.clone())
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }

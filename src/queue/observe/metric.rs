@@ -3,7 +3,7 @@
 //! is installed. A test compares the metrics with the table for users in `docs/observability.md`.
 
 use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -12,7 +12,7 @@ use metrics::{
     gauge, histogram,
 };
 
-use super::worker_gauges::WorkerGauges;
+use super::worker_gauges::{SharedGauge, WorkerGauges};
 use crate::queue::message::Message;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +97,8 @@ pub(crate) struct Metrics {
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
     running: Gauge,
-    prefetched: Gauge,
-    connected: Gauge,
+    prefetched: Arc<SharedGauge>,
+    connected: Arc<SharedGauge>,
 }
 
 impl Metrics {
@@ -144,8 +144,11 @@ impl Metrics {
             }),
             delivery_lag: time("trunkline_delivery_lag_seconds", "Time from enqueue to the start of the handler"),
             running: level("trunkline_running_handlers", "Handlers that run"),
-            prefetched: level("trunkline_prefetched_messages", "Leased messages that wait for a handler"),
-            connected: level("trunkline_connected", "Workers that reach the database"),
+            prefetched: SharedGauge::of(level(
+                "trunkline_prefetched_messages",
+                "Leased messages that wait for a handler",
+            )),
+            connected: SharedGauge::of(level("trunkline_connected", "Workers that reach the database")),
         }
     }
 

@@ -1,18 +1,20 @@
-//! The gauges of a worker. All workers of a queue in a process add to the same gauges.
+//! The gauges of a worker. All workers of a handle of a queue add to the same gauges.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use metrics::Gauge;
 
-/// The shares of one worker in the gauges of its queue. Other workers of the process have their
-/// own.
+/// The shares of one worker in the gauges of its queue. Other workers have their own.
 pub(crate) struct WorkerGauges {
     prefetched: GaugeShare,
     connected: GaugeShare,
 }
 
 impl WorkerGauges {
-    pub fn of(prefetched: &Gauge, connected: &Gauge) -> Self {
+    pub fn of(prefetched: &Arc<SharedGauge>, connected: &Arc<SharedGauge>) -> Self {
         Self { prefetched: GaugeShare::of(prefetched), connected: GaugeShare::of(connected) }
     }
 
@@ -39,21 +41,33 @@ impl Drop for WorkerEnd<'_> {
     }
 }
 
-struct GaugeShare {
+/// A gauge that shows the sum of several values. It is set to the sum, because not every recorder
+/// can add to a gauge.
+pub(crate) struct SharedGauge {
     gauge: Gauge,
+    sum: Mutex<usize>,
+}
+
+impl SharedGauge {
+    pub fn of(gauge: Gauge) -> Arc<Self> {
+        Arc::new(Self { gauge, sum: Mutex::new(0) })
+    }
+}
+
+struct GaugeShare {
+    all: Arc<SharedGauge>,
     value: AtomicUsize,
 }
 
 impl GaugeShare {
-    fn of(gauge: &Gauge) -> Self {
-        Self { gauge: gauge.clone(), value: AtomicUsize::new(0) }
+    fn of(all: &Arc<SharedGauge>) -> Self {
+        Self { all: all.clone(), value: AtomicUsize::new(0) }
     }
 
     fn set(&self, value: usize) {
+        let mut sum = self.all.sum.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.value.swap(value, Ordering::Relaxed);
-        match value.checked_sub(before) {
-            Some(more) => self.gauge.increment(more as f64),
-            None => self.gauge.decrement((before - value) as f64),
-        }
+        *sum = *sum - before + value;
+        self.all.gauge.set(*sum as f64);
     }
 }
