@@ -31,29 +31,26 @@ const BLOCKED: Duration = Duration::from_millis(500);
 const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {
-    /// Runs a statement that must not wait behind another one, which may wait for a lock. If no
-    /// connection of the main class is free for a while, and none of their statements ends, takes a
-    /// connection of its own, but never more than one at a time. If there is none, the statement
-    /// waits behind the others.
+    /// Runs a statement that must not wait behind another one, which may wait for a lock. It uses a
+    /// connection of the main class that is free or, after a moment, one whose statements end. If
+    /// there is none for a while, it takes a connection of its own, but never more than one at a
+    /// time. If it gets none, it waits behind the others.
     pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let ended = || self.0.main.iter().map(|slot| slot.load.ended()).sum::<usize>();
-        let (since, before) = (Instant::now(), ended());
-        loop {
-            let goes_on = since.elapsed() >= BUSY && ended() != before;
-            if goes_on || self.0.main.iter().any(Slot::is_free) {
-                break;
-            }
-            if since.elapsed() >= BLOCKED {
-                if let Ok(_only) = self.0.apart.try_acquire()
-                    && let Some(session) = self.session_now().await
-                {
-                    let rows = session.query(sql, params).await;
-                    self.give_back(session);
-                    return rows;
-                }
-                break;
+        let (since, before) = (Instant::now(), self.0.main.each_ref().map(|slot| slot.load.ended()));
+        while since.elapsed() < BLOCKED {
+            let is_late = since.elapsed() >= BUSY;
+            let goes_on = |(slot, before): &(&Slot, usize)| slot.is_free() || is_late && slot.load.ended() != *before;
+            if let Some((slot, _)) = self.0.main.iter().zip(before).find(goes_on) {
+                return self.session_of(slot, Class::Main).await?.query(sql, params).await;
             }
             sleep(Duration::from_millis(1)).await;
+        }
+        if let Ok(_only) = self.0.apart.try_acquire()
+            && let Some(session) = self.session_now().await
+        {
+            let rows = session.query(sql, params).await;
+            self.give_back(session);
+            return rows;
         }
         self.query(Class::Main, sql, params).await
     }

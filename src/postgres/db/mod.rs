@@ -247,8 +247,7 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns the connection of a class with the lower load. Replaces the connection if it was
-    /// lost.
+    /// Returns the connection of a class with the lower load.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -261,6 +260,11 @@ impl Db {
                 slot = other;
             }
         }
+        self.session_of(slot, class).await
+    }
+
+    /// Returns the connection of a slot. Replaces the connection if it was lost.
+    async fn session_of(&self, slot: &Slot, class: Class) -> Result<Arc<Session>> {
         self.0.listener.revive();
         let asked = Instant::now();
         let mut place = slot.place.lock().await;
