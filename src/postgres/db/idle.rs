@@ -1,7 +1,7 @@
 //! Idle connections, which are reused by later transactions and closed when they stay unused.
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -67,14 +67,19 @@ impl Db {
     /// Returns a connection that no transaction uses. Connections that were unused for long are
     /// closed, because a network may have forgotten them.
     pub(super) fn idle_session(&self) -> Option<Arc<Session>> {
+        self.usable().pop().map(|(_, session)| session)
+    }
+
+    /// Returns the idle connections, without those that were unused for long or have ended.
+    fn usable(&self) -> MutexGuard<'_, Vec<(Instant, Arc<Session>)>> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(given_back, session)| given_back.elapsed() < UNUSED && !session.is_closed());
-        idle.pop().map(|(_, session)| session)
+        idle
     }
 
     pub(crate) fn give_back(&self, session: Arc<Session>) {
         session.connection().clean();
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.usable();
         if idle.len() < IDLE && !session.is_closed() {
             idle.push((Instant::now(), session));
         }
@@ -93,11 +98,7 @@ impl Db {
             *rested = Instant::now();
         }
         self.0.listener.doubt();
-        self.0
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
+        drop(self.usable());
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
             let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
             if slot.load.running() == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {

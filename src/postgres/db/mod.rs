@@ -48,8 +48,8 @@ const SLOTS: usize = 2;
 ///
 /// Each open transaction uses its own connection, and so does an extension of leases while the two
 /// connections for dequeues wait for locks. Up to four of these connections stay open for later
-/// use. While consumers only wait, connections that have been unused for half a
-/// minute are closed, except for one connection and the one that listens.
+/// use. While consumers only wait, connections that have been unused for half a minute are closed,
+/// except for one connection and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 

@@ -16,7 +16,7 @@ const OF_BIND: usize = 4;
 pub(super) struct BindHead(Vec<u8>);
 
 impl BindHead {
-    /// Returns `None` for a statement of so many parameters that their number may not fit.
+    /// Returns `None` if the number of parameters does not fit into the message.
     pub fn new(statement: &str, parameters: usize) -> Option<Self> {
         let count = i16::try_from(parameters).ok()?;
         let mut head = b"B\0\0\0\0\0".to_vec(); // the length, and the unnamed portal
