@@ -79,7 +79,7 @@ enum Verb {
 /// The defaults of the options, which a whole run uses.
 const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
 const DRAINED: usize = 100_000;
-const BACKLOG: usize = 20_000;
+const BACKLOG: usize = 100_000;
 const SETTLE: f64 = 5.0;
 
 fn at_least_one(text: &str) -> Result<usize, String> {

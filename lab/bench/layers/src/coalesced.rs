@@ -8,6 +8,7 @@ use crate::{
     consume::{Promise, consume},
     open::open,
     payload::{Text, all},
+    seed::seed,
 };
 
 /// The library with one call per message. Concurrent calls share batches and statements.
@@ -34,8 +35,7 @@ impl<T: Text> Contender for Coalesced<T> {
     }
 
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
-        self.queue.enqueue_many(&all::<T>(payloads)?).await?;
-        Ok(())
+        seed(&self.queue, &self.told, payloads).await
     }
 
     async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {

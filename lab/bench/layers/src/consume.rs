@@ -27,10 +27,14 @@ pub async fn consume<T: Text>(
 ) -> Result<(), Failure> {
     let mut consumers = JoinSet::new();
     let n = if told.consumers == 0 { LEASE } else { told.fetched() };
-    for _ in 0..told.consumers_or(CONSUMERS) {
+    let count = told.consumers_or(CONSUMERS);
+    // Several consumers share statements for leases and statements for acknowledgements. A consumer
+    // of single messages, alone, has nothing to share, and saves the second commit.
+    let together = count == 1 && n == 1;
+    for _ in 0..count {
         let consumer = queue.consumer(wait(told));
         match promise {
-            Promise::AtLeastOnce => consumers.spawn(lease(consumer, n, tally.clone())),
+            Promise::AtLeastOnce => consumers.spawn(lease(consumer, n, together, tally.clone())),
             Promise::AtMostOnce => consumers.spawn(take(consumer, n, tally.clone())),
         };
     }
@@ -40,9 +44,9 @@ pub async fn consume<T: Text>(
     Ok(())
 }
 
-/// Acknowledges a batch while it leases the next batch. If nothing else was due, acknowledges the
-/// batch together with the next lease.
-async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
+/// Acknowledges a batch while it leases the next batch. If nothing else was due, or if `together`,
+/// acknowledges the batch in the transaction of the next lease.
+async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, together: bool, tally: Arc<Tally>) -> Result<(), Failure> {
     let (mut acks, mut done) = (JoinSet::new(), Vec::new());
     let over = tally.over();
     tokio::pin!(over);
@@ -64,7 +68,7 @@ async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) 
             acked??;
         }
         tally.received_many(messages.iter().map(|message| message.payload.bytes()));
-        if messages.len() < n {
+        if messages.len() < n || together {
             done.extend(messages.iter().map(Message::lease));
         } else {
             let queue = consumer.queue().clone();

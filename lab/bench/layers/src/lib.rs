@@ -11,6 +11,7 @@ mod open;
 mod consume;
 mod ledger;
 mod queue;
+mod seed;
 mod coalesced;
 mod direct;
 mod worker;

@@ -8,6 +8,7 @@ use crate::{
     ledger::record,
     open::open,
     payload::{Text, all},
+    seed::seed,
 };
 
 /// The library with one statement per call. Consumers lease and acknowledge, or they take if `TAKE`
@@ -28,6 +29,10 @@ impl<T: Text, const TAKE: bool> Contender for Queue<T, TAKE> {
     async fn send(&self, _: usize, payloads: Vec<String>) -> Result<(), Failure> {
         self.queue.enqueue_many(&all::<T>(payloads)?).await?;
         Ok(())
+    }
+
+    async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
+        seed(&self.queue, &self.told, payloads).await
     }
 
     async fn consume(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {

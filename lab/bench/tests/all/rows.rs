@@ -34,7 +34,7 @@ async fn measured(group: (&[&str], &str)) {
     let longer = if group == LONG { MUCH_LONGER } else { LONGER };
     let listed = choose(Bench::new("list")).lines().await;
     // Without autovacuum, dead rows stay until they have been counted.
-    let run = || run().args(["--messages", "2000", "--setting", "autovacuum=off"]);
+    let run = || run().args(["--messages", "2000", "--backlog", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
     // Rows with a standby run after the others.
     let sorted = |mut names: Vec<String>| {
