@@ -5,6 +5,7 @@ create or replace function trunkline.change(verb text, queue text, ids bigint[],
 declare
     changed bigint[];
     busy bigint[] := ids;
+    frees bool; -- leases may have ended, in a queue that limits them
 begin
     perform trunkline.check_queue(queue);
     if ids is null then
@@ -19,4 +20,6 @@ begin
         exit when busy is null;
         perform pg_sleep(0.005);
     end loop;
+    frees := verb = 'cancel' and exists (select from trunkline.queue q where q.name = change.queue and q.max_leased is not null);
+    perform pg_notify('trunkline.' || queue, '') where frees and trunkline.announced('trunkline.' || queue);
 end $$;

@@ -26,6 +26,11 @@ impl Error {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
+    /// Returns true if the server did not get a lock in time.
+    pub(crate) fn is_of_a_lock(&self) -> bool {
+        self.sqlstate() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     pub(crate) fn lacks_right(&self) -> bool {
         self.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
     }

@@ -54,7 +54,7 @@ impl<T: Payload> Station<T> {
                 self.changed.notified().await;
                 continue;
             }
-            match self.settle_and_lease(settling, 0, None).await.1 {
+            match self.settle_and_lease(settling, 0, None).await.2 {
                 Ok(()) => {}
                 Err(error) if error.is_final() => {
                     while self.held().is_running() {

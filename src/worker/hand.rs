@@ -92,7 +92,7 @@ impl<T: Payload> Station<T> {
     }
 
     /// Records the decisions about the task's messages, and returns its next messages. This method
-    /// must be cheap, because it runs before every call of the handler.
+    /// must be cheap, because it runs before every handler call.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {
@@ -165,11 +165,11 @@ impl<T: Payload> Station<T> {
                         id, attempt, reason, "handler failed after its commit; the message is done"
                     );
                 }
-                self.tally.add(End::Done, 1);
+                self.done_elsewhere();
                 Decision::Settled
             }
             (OwnEnd::Assumed, Ok(())) => {
-                self.tally.add(End::Done, 1);
+                self.done_elsewhere();
                 Decision::Settled
             }
             (OwnEnd::Released, _) => {
@@ -193,6 +193,16 @@ impl<T: Payload> Station<T> {
             (OwnEnd::None | OwnEnd::Assumed | OwnEnd::Undone | OwnEnd::ReleaseFailed, Err(failure)) => {
                 self.decide((lease, charged), &failure)
             }
+        }
+    }
+
+    /// Counts a message that the handler's own transaction has acknowledged, and wakes consumers
+    /// that may be waiting for its lease to end, in this process too.
+    fn done_elsewhere(&self) {
+        self.tally.add(End::Done, 1);
+        let shared = &self.queue.shared;
+        if shared.has_room_for_others() {
+            shared.db.wake(&shared.channel);
         }
     }
 

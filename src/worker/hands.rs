@@ -126,6 +126,15 @@ impl Reserved<'_> {
         }
     }
 
+    /// Gives all tasks but `most` back.
+    pub fn keep(&mut self, most: usize) {
+        let rest = self.count.saturating_sub(most);
+        if rest > 0 {
+            self.count -= rest;
+            self.hands.give_back(self.nr, rest);
+        }
+    }
+
     /// Removes `hands` started tasks from the reservation, so that dropping it does not give them
     /// back. Each task is given back when it ends.
     pub fn start(&mut self, hands: usize) {

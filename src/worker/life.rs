@@ -56,10 +56,10 @@ impl<T: Payload> Station<T> {
     ) -> Result<()> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut ear = self.ear();
-        let mut outage = Outage::default();
+        let (mut outage, mut is_away) = (Outage::default(), false);
         while !stop.is_cancelled() {
             let outcome = tokio::select! {
-                outcome = self.step(&mut consumer, &mut ear, running, stop) => outcome,
+                outcome = self.step(&mut consumer, &mut ear, running, stop, is_away) => outcome,
                 () = limit.cancelled() => return Ok(()),
             };
             match outcome {
@@ -67,6 +67,7 @@ impl<T: Payload> Station<T> {
                 Ok(Asked::Something) => {
                     outage.over(self.name());
                     self.gauges.connected(true);
+                    is_away = false;
                 }
                 Err(error) if error.is_final() => return Err(error),
                 // A revoked right may be granted again, so a worker that has already worked
@@ -74,6 +75,7 @@ impl<T: Payload> Station<T> {
                 Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.gauges.connected(false);
+                    is_away = true;
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
                     let _ = stop.run_until_cancelled(pause).await;
                 }
@@ -90,6 +92,7 @@ impl<T: Payload> Station<T> {
         ear: &mut Option<Ear>,
         running: &mut JoinSet<()>,
         stop: &CancellationToken,
+        is_away: bool,
     ) -> Result<Asked> {
         if self.held().hands() > 0 {
             tokio::task::yield_now().await; // handlers that are about to finish share the statement
@@ -98,6 +101,9 @@ impl<T: Payload> Station<T> {
         let lane_rings = ear.as_mut().and_then(Ear::heard);
         let mut free = self.hands.reserve(self.nr);
         self.start(&mut free, running);
+        if is_away {
+            self.keep_one(&mut free);
+        }
         let began = Instant::now();
         let (settling, n) = {
             let mut held = self.held();
@@ -116,16 +122,19 @@ impl<T: Payload> Station<T> {
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
         let mut exchange = pin!(self.settle_and_lease(settling, n, linger));
-        let (messages, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
+        let mut is_silent = false;
+        let (messages, arrived, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
             exchanged
         } else {
+            is_silent = true;
             self.gauges.connected(false);
+            self.keep_one(&mut free);
             exchange.await
         };
         let found = messages.len();
         {
             let mut held = self.held();
-            held.leased(messages, Instant::now());
+            held.leased(messages, arrived);
             held.ahead.leased(n, found, began.elapsed());
             if held.opens_sooner() {
                 self.sooner.notify_one();
@@ -145,6 +154,9 @@ impl<T: Payload> Station<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
+        if is_silent && found > 0 {
+            return Ok(Asked::Something); // the next step reserves tasks for these messages
+        }
         if self.options.drains {
             if found == 0 {
                 let rests = if n > 0 { self.rests().await? } else { None };
@@ -161,6 +173,12 @@ impl<T: Payload> Station<T> {
             }
         }
         Ok(Asked::Something)
+    }
+
+    /// Gives the tasks of a queue whose database does not answer to the other queues, but for one.
+    fn keep_one(&self, free: &mut Reserved<'_>) {
+        self.hands.found(self.nr, false);
+        free.keep(1);
     }
 
     /// Continues a draining worker after a lease that found no message. Ends the runner if no

@@ -23,17 +23,19 @@ use crate::{
 impl<T: Payload> Station<T> {
     /// Settles finished messages and leases up to `n` new ones. Acknowledgements and the lease
     /// share a round trip; failures are settled at the same time. Results that could not be settled
-    /// are kept for the next try.
+    /// are kept for the next try. Also returns when the lease was answered: the settlement of a
+    /// failure may wait for a lock after that.
     pub async fn settle_and_lease(
         &self,
         settling: ToSettle,
         n: usize,
         linger: Option<Linger>,
-    ) -> (Vec<Message<T>>, Result<()>) {
+    ) -> (Vec<Message<T>>, Instant, Result<()>) {
         let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
         let ToSettle { done, failed } = &mut underway.settling;
         let ends = join_all(failed.iter().map(|failed| self.end(failed)));
-        let (leased, ended) = join(self.ack_and_lease(done, n, linger), ends).await;
+        let lease = async { (self.ack_and_lease(done, n, linger).await, Instant::now()) };
+        let ((leased, arrived), ended) = join(lease, ends).await;
         let mut outcome = Ok(());
         let mut ended = ended.into_iter();
         failed.retain(|_| match ended.next() {
@@ -44,8 +46,8 @@ impl<T: Payload> Station<T> {
             _ => false,
         });
         match leased {
-            Ok(messages) => (messages, outcome),
-            Err(error) => (Vec::new(), Err(error)),
+            Ok(messages) => (messages, arrived, outcome),
+            Err(error) => (Vec::new(), arrived, Err(error)),
         }
     }
 
@@ -186,10 +188,10 @@ impl<T: Payload> Station<T> {
         if leases.is_empty() {
             return;
         }
-        match lost_of(self.queue.extend(leases, lease).await) {
+        match lost_of(self.queue.extend_unlocked(leases, lease).await) {
             Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
             Err(error) if error.is_refusal() && leases.len() > 1 => {
-                let apart = Apart::of(leases, |one| self.queue.extend([one], lease)).await;
+                let apart = Apart::of(leases, async |one| self.queue.extend_unlocked(&[one], lease).await).await;
                 let lost: Vec<i64> = apart.lost.iter().map(|lease| lease.id).collect();
                 self.held().renewed(&[&apart.ended[..], &apart.lost].concat(), &lost, Instant::now());
                 for (Lease { id, attempt }, error) in apart.failed {

@@ -10,9 +10,9 @@ use std::{
 };
 
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
-use trunkline::{Db, Dequeue, Draft, Limits, Queue, Settings, Wait};
+use trunkline::{Attempt, Db, Dequeue, Draft, Failure, Limits, Message, Queue, Settings, Wait, Worker};
 
-use crate::fixture::{Place, SOON, enqueued, grows_to, place};
+use crate::fixture::{Place, Runs, SOON, drained, enqueued, grows_to, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -136,6 +136,27 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
             "archive" => queue.archive(&held).await.expect("held"),
             "bury" => queue.bury(&held, "no").await.expect("held"),
             "release" => queue.release(&held).await.expect("held"),
+            "ack in a transaction" => {
+                let transaction = db.begin().await.expect("begun");
+                queue.ack_in(&transaction, &held).await.expect("held");
+                transaction.commit().await.expect("committed");
+            }
+            "ack sent in a transaction" => {
+                let transaction = db.begin().await.expect("begun");
+                let acked = queue.send_ack(&transaction, &held).await.expect("sent");
+                acked.await.expect("held");
+                transaction.commit().await.expect("committed");
+            }
+            "cancel" => {
+                let ids: Vec<i64> = held.iter().map(|message| message.id).collect();
+                assert_eq!(queue.cancel(&ids).await.expect("cancelled"), ids);
+            }
+            "cancel in a transaction" => {
+                let (transaction, ids) =
+                    (db.begin().await.expect("begun"), held.iter().map(|message| message.id).collect::<Vec<_>>());
+                assert_eq!(queue.cancel_in(&transaction, &ids).await.expect("cancelled"), ids);
+                transaction.commit().await.expect("committed");
+            }
             _ => queue.retry(&held, HOUR, "later").await.expect("held"),
         }
         let next =
@@ -144,7 +165,8 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
         next
     };
     let mut held = leased;
-    for end in ["ack", "archive", "bury", "release", "retry"] {
+    let in_transactions = ["ack in a transaction", "ack sent in a transaction", "cancel", "cancel in a transaction"];
+    for end in ["ack", "archive", "bury", "release", "retry"].into_iter().chain(in_transactions) {
         held = next(&queue_again, end, held).await;
     }
     // An acknowledgement in SQL also frees capacity, and so does the expiry of a lease, without a
@@ -160,6 +182,27 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
         .await
         .expect("moved");
     assert_eq!(queue.lease(10).await.expect("leased").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_own_commit_makes_room_in_its_worker() {
+    let Place { db, queue, .. } = place::<i64>(Settings::new("int8").lease(HOUR)).await;
+    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
+    enqueued(&queue, 3).await;
+    let sleeps = Arc::new(Notify::new());
+    let waits = sleeps.clone();
+    let limited = db.queue::<i64>("q").await.expect("opened");
+    let worker = Worker::with_attempt(limited, move |_: Message<i64>, attempt: Attempt<i64>| {
+        let sleeps = sleeps.clone();
+        async move {
+            sleeps.notified().await; // the worker waits for a message
+            attempt.transaction().await?.commit().await?;
+            Ok::<_, Failure>(())
+        }
+    });
+    let runs = Runs::start(worker.before_wait(move || waits.notify_one()));
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

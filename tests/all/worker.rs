@@ -4,6 +4,7 @@
 mod outcomes;
 mod panics;
 mod leases;
+mod locked;
 mod drain;
 mod endings;
 mod several;

@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use crate::{
     error::{Error, Result, Search},
-    postgres::{in_transaction::InTransaction, transaction::Transaction},
+    postgres::{in_transaction::InTransaction, sql::Sql, transaction::Transaction},
     queue::{
         batch::settle::{ENDING, Ending, Lost, SettlePermit, SettleRequest, Settlement, lost_or_ok},
         handle::{Queue, Shared},
@@ -27,6 +27,8 @@ use crate::{
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 /// The maximum duration of a lease, and of a delay.
 const LONGEST: f64 = 365.0 * 86_400.0;
+/// The maximum wait of an extension for the transaction that has locked a message.
+const LOCKED: Duration = Duration::from_secs(10);
 
 impl<T> Queue<T> {
     /// Acknowledges messages: their work is done, and they are deleted. Accepts messages or their
@@ -90,9 +92,23 @@ impl<T> Queue<T> {
     /// Extends leases to the time `by` from now: more than zero, at most 365 days.
     ///
     /// # Errors
-    /// The errors of [`Queue::ack`].
+    /// The errors of [`Queue::ack`]. `55P03`: another transaction has kept one of the messages
+    /// locked for ten seconds.
     pub async fn extend<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>, by: Duration) -> Result<()> {
-        self.settle(Ending::Extend(by.as_secs_f64()), leases).await.map(drop)
+        let (began, leases): (_, Vec<Lease>) = (Instant::now(), leases.into_iter().map(Into::into).collect());
+        loop {
+            match self.extend_unlocked(&leases, by).await {
+                // The statement has waited for half a second.
+                Err(error) if error.is_of_a_lock() && began.elapsed() < LOCKED => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Extends leases, unless another transaction keeps one of the messages locked for half a
+    /// second.
+    pub(crate) async fn extend_unlocked(&self, leases: &[Lease], by: Duration) -> Result<()> {
+        self.settle(Ending::Extend(by.as_secs_f64()), leases.iter().copied()).await.map(drop)
     }
 
     /// Returns messages to the queue unprocessed: they are due again at once, and the attempt is
@@ -132,6 +148,9 @@ impl<T> Queue<T> {
         let settled = settled.iter().map(|row| Settled::checked(row.read(0)?, row.read(1)?, row.read(2)?));
         let settled = settled.collect::<Result<Vec<_>>>()?;
         let lost = lost(&leases, settled);
+        if shared.has_room_for_others() {
+            transaction.fetch(&shared.notify_in().text, &[(&shared.channel, Type::TEXT)]).await?;
+        }
         shared.metrics.settled(End::Done, leases.len(), lost.len(), began);
         lost_or_ok(shared.name(), lost)
     }
@@ -155,6 +174,9 @@ impl<T> Queue<T> {
         let ranges: [&(dyn ToSql + Sync); 3] = [&ranges.ids, &ranges.sizes, &ranges.attempts];
         let sent = transaction.send_text::<Vec<(i64, i32, i32)>>(&self.shared.sql.ack.text, &ranges).await;
         let settled = sent.map_err(|error| error.or_no_queue(self.shared.name()))?;
+        if self.shared.has_room_for_others() {
+            drop(transaction.send_text::<()>(&self.shared.notify_in().text, &[&self.shared.channel]).await?);
+        }
         let (shared, began) = (self.shared.clone(), Instant::now());
         Ok(Box::pin(async move {
             let settled = settled.await?.into_iter().map(|(id, size, attempt)| Settled::checked(id, size, attempt));
@@ -270,6 +292,12 @@ impl Shared {
             }
             outcome => outcome,
         }
+    }
+
+    /// Returns the statement that notifies waiting consumers at the commit of the caller's
+    /// transaction.
+    fn notify_in(&self) -> Sql {
+        self.db.statement("notify_in", include_str!("../../../sql/statements/notify_in.sql"))
     }
 
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {

@@ -64,7 +64,7 @@ impl<T> Queue<T> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes waiting messages due after a delay or at a time, earlier or later than before. They
+    /// Sets when waiting messages are due: after a delay or at a time, earlier or later. They
     /// are due at once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of
     /// the rescheduled messages, in order. Ignores leased, dead and archived messages. The time is
     /// at most 36,500 days from now.
@@ -162,9 +162,9 @@ impl Shared {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
             }
             shared.changed(change, &noted, done.len(), began);
-            // A cancellation makes no message due. A try that found only locked messages has
-            // changed nothing.
-            if !change.ends_leases() && !done.is_empty() {
+            // A cancellation makes no message due, but it can end a lease. A try that found only
+            // locked messages has changed nothing.
+            if (!change.ends_leases() || shared.has_room_for_others()) && !done.is_empty() {
                 shared.db.wake(&shared.channel);
             }
             Ok((done, busy))

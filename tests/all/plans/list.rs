@@ -188,10 +188,8 @@ const WITH_KEYS: &str = "only queues with keys call them; their plans are checke
 
 /// The files of `sql/statements` whose query plans are not checked, grouped by the reason.
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
-    (
-        "they speak of the session, or to other sessions",
-        &["alive", "announce", "clean", "connect", "in_catalog", "keep_memory", "notify", "transactions", "withdraw"],
-    ),
+    ("they speak to other sessions", &["announce", "notify", "notify_in", "withdraw"]),
+    ("they speak of the session", &["alive", "clean", "connect", "in_catalog", "keep_memory", "transactions"]),
     (
         "they read the catalog, by its keys",
         &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
