@@ -14,6 +14,8 @@ use self::hearing::{heard, sleep};
 pub(crate) use self::work::{Worked, at_least_one};
 pub use self::{stream::Messages, work::Work};
 
+use tracing::warn;
+
 use crate::{
     error::Result,
     postgres::{db::Subscription, in_transaction::InTransaction},
@@ -154,7 +156,8 @@ impl<T: Payload> Consumer<T> {
     /// If messages are due, the whole call takes one round trip and one commit. If none are due,
     /// the acknowledgement waits for the next message, but for at most 2 ms. Returns the messages,
     /// and the ids of messages whose lease was lost before the acknowledgement. With `n` = 0 it
-    /// returns after the acknowledgement.
+    /// returns after the acknowledgement. If the wait fails after the acknowledgement, the call
+    /// returns no message instead of the error, and the next call meets the error itself.
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not
@@ -166,13 +169,22 @@ impl<T: Payload> Consumer<T> {
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
         let request = request.into();
         let n = request.n();
+        let done: Vec<Lease> = done.into_iter().map(Into::into).collect();
+        let is_acknowledged = !done.is_empty(); // if the next call succeeds
         let rings = self.heard();
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);
         let (messages, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
         self.dequeued(rings, paused.as_ref(), messages.len() < n);
         if n > 0 && messages.is_empty() {
-            return Ok((self.lease(request).await?, lost));
+            return match self.lease(request).await {
+                Ok(messages) => Ok((messages, lost)),
+                Err(error) if is_acknowledged => {
+                    warn!(queue = self.queue.shared.name(), %error, "messages were acknowledged, but none could be leased");
+                    Ok((Vec::new(), lost))
+                }
+                Err(error) => Err(error),
+            };
         }
         if n > 0 {
             self.found();

@@ -14,7 +14,7 @@ use crate::{
     postgres::transaction::Transaction,
     queue::{
         batch::dequeues::DequeueMode,
-        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one},
+        consumer::{Consumer as ShardConsumer, Work, Worked, at_least_one, offer::Offer},
         message::{Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         wait::{Pace, Wait},
     },
@@ -50,7 +50,7 @@ pub struct Consumer<T> {
     /// The index of the shard with which the next call begins.
     pub(super) next: usize,
     /// A message that an earlier call received before it was dropped.
-    pub(super) handed: Option<Sharded<Message<T>>>,
+    pub(super) handed: Option<Sharded<Offer<T>>>,
 }
 
 pub(super) struct Seat<T> {

@@ -64,8 +64,12 @@ impl<T: Payload> Consumer<T> {
     /// shard is down, the call waits for up to half a minute.
     pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
-            if let Some(message) = self.handed.take() {
-                return Ok(message);
+            if let Some(Sharded { shard, of: offer }) = self.handed.take() {
+                // The attempt of an unreadable message has failed, so the loop continues.
+                match named(shard, offer.accept(Ok))?.pop() {
+                    Some(of) => return Ok(Sharded { shard, of }),
+                    None => continue,
+                }
             }
             self.sit();
             let set = self.queue.shared.shards.0.clone();
@@ -78,7 +82,7 @@ impl<T: Payload> Consumer<T> {
             }
             let Self { seats, members, .. } = self;
             let waits = seats.iter_mut().enumerate().filter(|(at, _)| awake.contains(at)).map(|(at, seat)| {
-                let wait: BoxFuture<'_, _> = async move { (at, seat.consumer.receive_direct().await) }.boxed();
+                let wait: BoxFuture<'_, _> = async move { (at, seat.consumer.offer_receive_direct().await) }.boxed();
                 wait
             });
             let (at, outcome) = tokio::select! {
@@ -89,7 +93,8 @@ impl<T: Payload> Consumer<T> {
             let shard = self.seats[at].shard.clone();
             match outcome {
                 Ok(of) => {
-                    // The message is kept for the next call if this call is dropped.
+                    // If this call is dropped, the message is kept for the next call; if the
+                    // consumer is dropped too, the message is put back.
                     self.handed = Some(Sharded { shard: shard.id, of });
                     self.next = at + 1;
                     self.withdraw(at).await;

@@ -186,10 +186,12 @@ async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver
         reached.borrow_and_update();
         let Some(shared) = opening.0.upgrade() else { return };
         let missing = shared.open(&mut is_told).await;
+        let mut members = shared.members.subscribe();
         drop(shared);
         // The handle of the queue also keeps the set alive.
         let ended = tokio::select! {
             changed = reached.changed() => changed.is_err(),
+            () = async { while members.changed().await.is_ok() {} } => true, // the last handle is gone
             () = tokio::time::sleep(PAUSE), if missing => false,
         };
         if ended {

@@ -136,7 +136,7 @@ impl<T: Payload> Worker<T> {
         Self { concurrency, ..self }
     }
 
-    /// Sets the timeout of a call of the handler; unlimited by default. After the timeout, the
+    /// Sets the timeout of each handler call; unlimited by default. After the timeout, the
     /// handler is dropped at its current await point, and its messages fail.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -169,7 +169,8 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Sets how the worker waits for messages, [`Wait::default`] by default.
+    /// Sets how the worker waits for messages, [`Wait::default`] by default. The worker of a queue
+    /// with keys always listens, and also asks once a second.
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options.wait = wait;

@@ -12,7 +12,7 @@ use tracing::debug;
 use crate::{
     error::Result,
     postgres::{db::Subscription, wire::only},
-    queue::{consumer::hearing, message::payload::Payload},
+    queue::{consumer::hearing, message::payload::Payload, wait::Wait},
     worker::{holder::Holder, station::Station},
 };
 
@@ -59,7 +59,10 @@ impl<T: Payload> Station<T> {
             // also lease them.
             shared.query_again(&shared.sql.leave, &[&former]).await?;
         }
-        let (due_in, _) = self.lanes_in(holder).await?;
+        let (due_in, is_due) = self.lanes_in(holder).await?;
+        if !is_due && !matches!(self.options.wait, Wait::Poll(_)) && hearing::hears(subscription.as_ref()) {
+            self.options.hooks.before_wait();
+        }
         hearing::sleep(subscription, due_in, rings).await;
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Tests the options of [`Dequeue`]: every call honours the options that are meaningful for it, and
 //! refuses the others.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use tokio::sync::Notify;
 use trunkline::{Dequeue, Lease, Settings, Wait};
 
 use crate::fixture::{Place, SOON, enqueued, place};
@@ -56,4 +57,22 @@ async fn options_without_meaning_for_a_call_are_refused() {
     }
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.take(1).await.expect("taken")[0].payload, 1, "no refused call touched it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledgement_is_reported_though_the_wait_after_it_fails() {
+    let Place { db, queue, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let leased = queue.lease(1).await.expect("leased");
+    let waits = Arc::new(Notify::new());
+    let told = waits.clone();
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(move || told.notify_one());
+    let (outcome, ()) = tokio::join!(consumer.ack_and_lease(&leased, 1), async {
+        waits.notified().await;
+        db.drop_queue("q").await.expect("dropped");
+    });
+    let (none, lost) = outcome.expect("acknowledged");
+    assert!(none.is_empty() && lost.is_empty());
+    let error = consumer.ack_and_lease(Vec::<trunkline::Lease>::new(), 1).await.expect_err("there is no queue");
+    assert!(error.is_no_queue(), "{error}");
 }

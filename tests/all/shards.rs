@@ -14,10 +14,10 @@ mod streamed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{join_all, try_join_all};
-use tokio::time::timeout;
+use tokio::{runtime::Handle, time::timeout};
 use trunkline::{Draft, Metadata, Settings, shards};
 
-use crate::fixture::{Ids, SOON, connect, database, superuser};
+use crate::fixture::{Ids, SOON, connect, database, eventually, superuser};
 
 /// Three databases, each of which is a shard with the queue `q` of numbers.
 pub struct Three {
@@ -193,4 +193,15 @@ async fn a_unique_key_has_one_shard_and_one_message_there() {
     assert_eq!(three.queue.enqueue_many([of(0)]).await.expect("one goes").len(), 1);
     let error = three.queue.enqueue_many([of(0), of(1)]).await.expect_err("they go to several").to_string();
     assert!(error.contains("in separate calls"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_queue_leaves_no_task_behind() {
+    let three = three(numbers()).await;
+    let tasks = || Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        three.shards.queue::<i64>("q").await.expect("opened");
+    }
+    eventually("their tasks have ended", || async { tasks() <= before + 10 }).await;
 }

@@ -215,7 +215,7 @@ impl Metrics {
         self.settled[End::Lost as usize].increment(messages as u64);
     }
 
-    /// Records the duration of a call of the handler.
+    /// Records the duration of a handler call.
     pub fn handled(&self, end: End, took: Lap) {
         self.handle_seconds[end as usize].record(took);
     }
@@ -257,10 +257,13 @@ impl ShardMetrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a queue that is opened on the shard.
+    /// Adds a queue that is opened on the shard, unless another handle has added it.
     pub fn add(&self, queue: &str, shard: &str) {
         const AWAY: &str = "trunkline_shard_down";
         const ELSEWHERE: &str = "trunkline_shard_rerouted_total";
+        if self.all().iter().any(|(of, ..)| of == queue) {
+            return;
+        }
         describe_gauge!(AWAY, Unit::Count, "1 while a shard is unreachable and receives no calls");
         describe_counter!(
             ELSEWHERE,

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio::{sync::mpsc, time::timeout};
-use trunkline::{Failure, Message, RetryPolicy, Settings, Wait, Worker};
+use trunkline::{Draft, Failure, Message, RetryPolicy, Settings, Wait, Worker};
 
 use crate::fixture::{Ids, Place, Runs, SOON, drained, place};
 
@@ -65,6 +65,18 @@ async fn hooks_run_after_each_attempt_and_before_each_wait() {
     assert_eq!(runs.stop().await.done, 3);
     assert_eq!(first.load(Ordering::Relaxed), 5, "every hook is called");
     assert!(second.load(Ordering::Relaxed) >= 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_of_a_queue_with_keys_calls_the_hook_before_it_waits() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").partitions(4)).await;
+    let (sleeps, mut asleep) = mpsc::unbounded_channel();
+    let worker = Worker::new(queue.clone(), |_: Message<i64>| async { Ok::<(), Failure>(()) });
+    let runs = Runs::start(worker.before_wait(move || sleeps.send(()).expect("the test listens")));
+    timeout(SOON, asleep.recv()).await.expect("nothing is due").expect("it runs");
+    queue.enqueue(Draft::new(1).key("a")).await.expect("enqueued");
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
