@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -24,6 +25,8 @@ async def greet(name: str) -> None:
 async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     await app.setup()
     worker = asyncio.create_task(app.run(shutdown_after=10))
+    # Without a worker, nothing would handle what requests enqueue: uvicorn ends, to be restarted.
+    worker.add_done_callback(lambda ended: ended.cancelled() or os.kill(os.getpid(), signal.SIGTERM))
     yield
     # Handlers have ten seconds to finish. Other messages are released without counting an attempt.
     worker.cancel()

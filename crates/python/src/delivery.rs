@@ -1,4 +1,4 @@
-//! A call of a handler: its messages and their outcomes.
+//! A handler call: its messages and their outcomes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::{
     reply::{Loop, none, reply},
 };
 
-/// A call of a handler. Dropping it without an answer counts as a failure.
+/// A handler call. Dropping it without an answer counts as a failure.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Delivery {
     /// The task's index in the worker, and the number of the call.

@@ -98,6 +98,28 @@ def test_program_works_until_sigterm_and_reports_as_json(story: Story) -> None:
     assert story.queue.stats().messages == 0
 
 
+POOL = """
+import asyncio, atexit, os, trunkline
+from concurrent.futures import ThreadPoolExecutor
+
+app = trunkline.App(os.environ["URL"])
+pool = ThreadPoolExecutor(1)
+atexit.register(print, "flushed")
+
+@app.task(max_batch=1, lease=2)
+async def note(number: int):
+    await asyncio.get_running_loop().run_in_executor(pool, int)
+"""
+
+
+def test_idle_threads_of_a_pool_do_not_delay_the_exit(story: Story) -> None:
+    (story.folder / "tasks.py").write_text(POOL)
+    story.queue.enqueue(1)
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--drain"]
+    ran = subprocess.run(command, cwd=story.folder, env={**os.environ, "URL": story.url}, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0 and ran.stdout == "flushed\n" and "still runs" not in ran.stderr, ran
+
+
 def test_asked_to_it_reports(story: Story) -> None:
     worker = story.start("--report")
     story.queue.enqueue_many(range(5))

@@ -59,7 +59,9 @@ def test_two_schedules_of_one_name_are_refused_at_the_declaration() -> None:
         app.schedule("@daily", 5, name="number")(nightly)  # type: ignore[arg-type]
 
 
-def test_undeclared_schedule_is_said_and_dropped_when_asked(url: str, run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_undeclared_schedule_is_said_and_dropped_when_asked(
+    url: str, run: Run, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def program(*names: str) -> trunkline.App:
         app = trunkline.App(url)
 
@@ -77,7 +79,15 @@ def test_undeclared_schedule_is_said_and_dropped_when_asked(url: str, run: Run, 
         await (await db.queue("others", str)).schedule(trunkline.Schedule("foreign", "@daily"), "a")
         await program("kept").setup()
         assert "schedule 'old' enqueues into 'mails'" in caplog.text and "kept" not in caplog.text and "foreign" not in caplog.text
+        listed = await db.schedules()
         await program("kept").setup(drop_schedules=True)
+
+        async def what_another_worker_listed_before(_: object) -> Any:
+            return listed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(trunkline.Db, "schedules", what_another_worker_listed_before)
+            await program("kept").setup(drop_schedules=True)
         assert [one.name for one in await db.schedules()] == ["foreign", "kept"]
 
     with caplog.at_level(logging.WARNING, "trunkline.worker"):

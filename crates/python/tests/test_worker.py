@@ -513,3 +513,81 @@ def test_handlers_cancelled_before_they_begin_are_not_counted(url: str, run: Any
             assert (await queue.stats()).dead == 0
 
     run(story())
+
+
+def test_a_forgotten_form_for_threads_fails_instead_of_acknowledging(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    seen: list[str] = []
+
+    @app.task(retry=trunkline.Fixed(0))
+    def numbers(number: int, context: trunkline.Context) -> None:
+        seen.append("called")
+        if len(seen) == 1:
+            context.release()  # fails: this is a thread
+        elif len(seen) == 2:
+            context.extend_in_thread(60)
+            context.release_in_thread()
+
+    async def story() -> None:
+        await app.setup()
+        await numbers.enqueue(1)
+        summary = await app.drain()
+        assert (summary.done, summary.retried) == (1, 1)
+        assert seen == ["called"] * 3
+
+    run(story())
+
+
+def test_a_context_that_direct_calls_may_leave_out_is_passed(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+    seen: list[Any] = []
+
+    @app.task()
+    async def numbers(number: int, context: trunkline.Context | None = None) -> None:
+        seen.append(context and context.attempt)
+
+    async def story() -> None:
+        await app.setup()
+        await numbers(1)
+        await numbers.enqueue(2)
+        assert (await app.drain()).done == 1
+        assert seen == [None, 1]
+
+    run(story())
+
+
+def test_each_failure_is_logged_once(url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    app = trunkline.App(url)
+
+    @app.task(timeout=0.05, retry=trunkline.Fixed(3600))
+    async def slow(number: int) -> None:
+        await asyncio.sleep(3600)
+
+    @app.task(timeout=0.05, retry=trunkline.Fixed(3600))
+    async def blocks(number: int) -> None:
+        await asyncio.sleep(0)
+        time.sleep(0.2)  # longer than its timeout, and no cancellation can interrupt it
+
+    @app.task(batch=2, retry=trunkline.Fixed(3600))
+    async def pairs(numbers: list[int]) -> list[Any]:
+        return [ValueError("of a pair") if number == 1 else None for number in numbers]
+
+    @app.task(retry=trunkline.Fixed(3600))
+    async def wrong(number: int) -> None:
+        raise ValueError("of one")
+
+    def logged(text: str) -> list[str]:
+        return [one.getMessage() for one in caplog.records if text in f"{one.getMessage()} {one.exc_info}"]
+
+    async def story() -> None:
+        await app.setup()
+        for task in (slow, blocks, wrong):
+            await task.enqueue(1)
+        await pairs.enqueue_many([1, 2])
+        summary = await app.drain()
+        assert (summary.done, summary.retried) == (1, 4)
+        await _until(lambda: len(logged("took longer than")) == 2)
+        assert len(logged("of a pair")) == 1 and len(logged("of one")) == 1
+
+    with caplog.at_level(0, "trunkline"):
+        run(story())

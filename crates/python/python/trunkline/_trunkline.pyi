@@ -153,7 +153,7 @@ class Db:
         settings.
 
         ``named`` are the settings by name; ``lease`` and ``aging`` are seconds. Raises
-        ``ValueError`` for an unknown setting.
+        ``TypeError`` for an unknown setting.
         """
     @overload
     def create_queue(self, bridge: None, name: str, payload: str, named: dict[str, Any]) -> None: ...

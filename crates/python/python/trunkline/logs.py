@@ -24,8 +24,29 @@ _LOOK = 1.0
 #: The number of seconds that handlers get to finish when the interpreter exits.
 _LAST = 2.0
 _TRACE = 5
+#: The maximum number of failures that are remembered as logged.
+_REMEMBERED = 4096
 #: The names of a record's own attributes.
 _TAKEN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+#: The deliveries whose failure the worker's Python code has logged: queue, id and attempt. Where
+#: the events of failures are switched off, nothing removes them, so their number is limited.
+_logged: dict[tuple[str, int, int], None] = {}
+_lock = threading.Lock()
+
+
+def has_logged(queue: str, id: int, attempt: int) -> None:
+    """Remembers that a failure was logged with its traceback, so that the library's event about it
+    is not passed on."""
+    with _lock:
+        _logged[queue, id, attempt] = None
+        if len(_logged) > _REMEMBERED:
+            del _logged[next(iter(_logged))]
+
+
+def _is_logged(fields: dict[str, Any]) -> bool:
+    with _lock:
+        return (fields.get("queue"), fields.get("id"), fields.get("attempt")) in _logged
 
 
 def begin() -> None:
@@ -68,8 +89,8 @@ def _deliver() -> None:
 
 
 def _tell(level: int, name: str, text: str, at: float, file: str, line: int, fields: dict[str, Any]) -> None:
-    if name == "trunkline.worker.hand" and fields.get("outcome") == "retried":
-        return  # the worker logs it with its traceback
+    if name == "trunkline.worker.hand" and fields.get("outcome") == "retried" and _is_logged(fields):
+        return
     try:
         logger = logging.getLogger(name)
         if not logger.isEnabledFor(level):

@@ -216,7 +216,7 @@ class Queue(Generic[T]):
         return await self.native.cancel(bridge(), ids_of(ids))
 
     async def reschedule(self, ids: Ids, due: Duration | datetime) -> list[int]:
-        """Makes waiting messages due after a delay or at a time; immediately if the delay is 0 or
+        """Sets waiting messages' due time: a delay or a time; immediately if the delay is 0 or
         the time has passed. Returns the ids of the changed messages."""
         return await self.native.reschedule(bridge(), ids_of(ids), due_of(due))
 

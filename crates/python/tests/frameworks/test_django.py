@@ -177,6 +177,54 @@ def test_an_async_handler_works_again_once_its_connection_was_cut(manage, count)
     assert count("select from shop_order where mail = 'reminder'") == 10
 
 
+APART = """
+import asyncio, functools, time
+from django.db import connection
+from shop.models import Order
+from shop.tasks import app
+Order.objects.bulk_create([Order(mail=f"{n}@example.org") for n in range(3)])
+reads, ended = asyncio.Event(), asyncio.Event()
+
+@app.task(queue="reads")
+async def read(name: str) -> None:
+    async for order in Order.objects.aiterator(chunk_size=1):
+        reads.set()
+        await ended.wait()  # the other handler's connection is closed in the meantime
+
+def measured(function):
+    @functools.wraps(function)
+    def within(*arguments):
+        return function(*arguments)
+    return within
+
+@app.task(queue="counts")
+@measured
+async def count(name: str) -> None:
+    await reads.wait()
+    assert await Order.objects.acount() == 3
+    ended.set()
+
+async def both() -> None:
+    await app.setup(queues=["reads", "counts"])
+    await read.enqueue("a")
+    await count.enqueue("b")
+    print("handled", (await app.drain(queues=["reads", "counts"])).done)
+
+asyncio.run(both())
+left = "select count(*) from pg_stat_activity where query like '%shop_order%' and pid <> pg_backend_pid() and datname = current_database()"
+until = time.monotonic() + 20
+with connection.cursor() as cursor:
+    while cursor.execute(left) or cursor.fetchone() != (0,):
+        assert time.monotonic() < until, "a handler left its connection open"
+print("none left")
+"""
+
+
+def test_async_handlers_have_connections_of_their_own(manage):
+    said = program(manage, APART)
+    assert "handled 2" in said and "none left" in said
+
+
 @pytest.fixture
 def url_of(monkeypatch):
     """Returns a function that makes the connection string of a database with the given settings."""

@@ -24,9 +24,9 @@ class App(worker.App):
     """A `trunkline.App` on one of Django's databases. It reads the address from the current
     settings, so in Django's tests it uses the test database.
 
-    The handlers' connections, in threads and behind the asynchronous ORM, are checked before and
-    after each message, as Django does for each request. So a connection that is broken, or older
-    than `CONN_MAX_AGE`, is not used again.
+    The connections of handlers in threads are checked before and after each message, as Django does
+    for each request. So a connection that is broken, or older than `CONN_MAX_AGE`, is not used
+    again. Each asynchronous handler has a thread and connections of its own, which end with it.
     """
 
     _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does a worker when it starts"
@@ -70,20 +70,9 @@ def _set_up() -> None:
 
 
 def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return _looked_after_async(function)
     close_old_connections: Callable[[], None] = import_module("django.db").close_old_connections
-    if inspect.iscoroutinefunction(function):
-        # Runs in the thread in which the asynchronous ORM has its connections.
-        close_there: Callable[[], Any] = import_module("asgiref.sync").sync_to_async(close_old_connections)
-
-        @functools.wraps(function)
-        async def handle_async(*arguments: Any, **named: Any) -> Any:
-            await close_there()
-            try:
-                return await function(*arguments, **named)
-            finally:
-                await close_there()
-
-        return handle_async
 
     @functools.wraps(function)
     def handle(*arguments: Any, **named: Any) -> Any:
@@ -94,3 +83,29 @@ def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
             close_old_connections()
 
     return handle
+
+
+def _looked_after_async(function: Callable[..., Any]) -> Callable[..., Any]:
+    sync: Any = import_module("asgiref.sync")
+    close_there = sync.sync_to_async(_close_connections)
+
+    @functools.wraps(function)
+    async def handle(*arguments: Any, **named: Any) -> Any:
+        # Without a context, all handlers would share one thread of the asynchronous ORM, and each
+        # handler that ends would close the connection that others are reading from.
+        async with sync.ThreadSensitiveContext():
+            try:
+                result = function(*arguments, **named)
+                return await result if inspect.isawaitable(result) else result
+            finally:
+                await close_there()
+
+    return handle
+
+
+def _close_connections() -> None:
+    """Closes the connections of this thread, except those in a transaction, which belong to a
+    test."""
+    for connection in import_module("django.db").connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

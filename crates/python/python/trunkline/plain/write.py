@@ -35,8 +35,7 @@ def writable(value: Any) -> object:
 
 def _seconds(value: timedelta) -> float | str:
     """Returns a duration as a number, or as a string if a number would not be exact. A number is
-    not exact for durations over some thousand years, or over some hundred years with
-    microseconds."""
+    exact for whole seconds, and with a fraction up to 272 years."""
     seconds = value.total_seconds()
     with suppress(OverflowError):  # the longest duration, rounded up, overflows
         if timedelta(seconds=seconds) == value:

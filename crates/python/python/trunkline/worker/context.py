@@ -6,12 +6,13 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .._trunkline import Delivery, Lease
+from .._trunkline import Bridge, Delivery, Lease
 from ..loop import bridge
 from ..times import Duration, seconds
 
@@ -39,13 +40,12 @@ class Context:
     """A delivery of one message. A handler receives it through a parameter annotated with this
     class, or from :func:`current`."""
 
-    __slots__ = ("_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "began", "queue")
+    __slots__ = ("_delivery", "_is_cancelled", "_message", "_progress", "_told", "_waiter", "began", "queue")
 
-    def __init__(self, delivery: Delivery, queue: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, delivery: Delivery, queue: str) -> None:
         #: The name of the queue.
         self.queue = queue
         self._delivery = delivery
-        self._loop = loop
         self._message: Any = None
         self._is_cancelled = False
         self._waiter: threading.Event | None = None
@@ -119,24 +119,35 @@ class Context:
         if self._waiter is not None:
             self._waiter.set()
 
-    async def extend(self, by: Duration) -> None:
+    # The next three methods are no coroutine functions: they begin when they are called, and in a
+    # thread they fail, instead of returning a coroutine that never runs.
+
+    def extend(self, by: Duration) -> Awaitable[None]:
         """Makes the lease end ``by`` from now. The worker renews leases itself while a
         handler runs. This method is for code that will block the worker's event loop."""
-        await self._delivery.extend(bridge(), seconds(by))
+        return self._delivery.extend(_loop("extend"), seconds(by))
 
-    async def release(self) -> None:
+    def extend_in_thread(self, by: Duration) -> None:
+        """Does the same as :meth:`extend`, for a handler in a thread."""
+        self._delivery.extend(None, seconds(by))
+
+    def release(self) -> Awaitable[None]:
         """Releases the unfinished message, without counting an attempt. The handler's result is
         then ignored."""
-        await self._delivery.release(bridge())
+        return self._delivery.release(_loop("release"))
 
-    async def ends_elsewhere(self) -> None:
+    def release_in_thread(self) -> None:
+        """Does the same as :meth:`release`, for a handler in a thread."""
+        self._delivery.release(None)
+
+    def ends_elsewhere(self) -> Awaitable[None]:
         """Declares that the handler acknowledges the message itself, in a transaction on its own
         connection, with the SQL function ``ack``. Call this method before that transaction. If the
         handler then returns without an error, the worker does not acknowledge the message. If the
         transaction is not committed, the message returns when its lease ends. From this call on,
         the worker neither renews the lease nor reports its loss. So call it after the slow part of
         the work, or :meth:`extend` the lease first."""
-        await self._delivery.ends_elsewhere(bridge())
+        return self._delivery.ends_elsewhere(_loop("ends_elsewhere"))
 
     def ends_elsewhere_in_thread(self) -> None:
         """Does the same as :meth:`ends_elsewhere`, for a handler in a thread."""
@@ -158,6 +169,15 @@ class Context:
         """Returns the handler's current state."""
         done, of, note = self._progress or (None, None, "")
         return Running(self.queue, self.id, self.attempt, time.monotonic() - self.began, done, of, note)
+
+
+def _loop(method: str) -> Bridge:
+    """Returns the bridge of the running loop. Raises an error in a thread without a loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(f"there is no event loop in this thread: call Context.{method}_in_thread()") from None
+    return bridge()
 
 
 def current() -> Context:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from .. import logs
-from .._trunkline import Delivery, Station
+from .._trunkline import Delivery, Message, Station
 from ..loop import bridge
 from ..queue import Queue
 from ..times import Wait, wait_of
@@ -179,7 +179,7 @@ class Life:
         handle = self._handler(task) if task.batch is None else self._batches(task)
 
         def start(delivery: Delivery) -> None:
-            context = Context(delivery, task.queue, self._loop) if task.batch is None else None
+            context = Context(delivery, task.queue) if task.batch is None else None
             handling_it = create_task(handle(delivery, context))
             if not handling_it.done():  # an eager task may have answered already
                 running[delivery.nr] = handling_it, context, delivery
@@ -241,6 +241,7 @@ class Life:
                         if endings[place] is RELEASED:
                             endings = [RELEASED] * len(messages)
                             return
+                        logs.has_logged(task.queue, message.id, message.attempt)
                         log(logging.WARNING, "message %d of %s cannot be read", message.id, task.queue, error=error)
                         continue
                     places.append(place)
@@ -253,23 +254,27 @@ class Life:
                 except BaseException as error:
                     for place in places:
                         endings[place] = self._failed(task, messages[place].attempts, error, True)
-                    if endings[places[0]] is not RELEASED:
+                    if isinstance(endings[places[0]], tuple):
                         log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
+                        for place in places:
+                            logs.has_logged(task.queue, messages[place].id, messages[place].attempt)
                     return
                 for place, outcome in zip(places, each):
-                    endings[place] = self._outcome(task, messages[place].attempts, outcome)
+                    message, its_error = messages[place], self._error_in(outcome)
+                    endings[place] = None if its_error is None else failed(task.retry, message.attempts, its_error)
+                    if its_error is not None:
+                        self._tell(task, message, its_error, endings[place])
             finally:
                 self._answer(delivery, endings)
 
         return handle
 
-    def _outcome(self, task: Task[Any], attempts: int, outcome: object) -> Ending:
-        """Returns the ending of one message of a batch."""
+    def _error_in(self, outcome: object) -> BaseException | None:
+        """Returns the error of one message of a batch, if there is one."""
         try:
-            error = error_in(outcome)
+            return error_in(outcome)
         except BaseException as own:
-            error = own
-        return None if error is None else failed(task.retry, attempts, error)
+            return own
 
     def _failed(self, task: Task[Any], attempts: int, error: BaseException, is_read: bool) -> Ending:
         """Decides how a message ends after its handler raised an exception."""
@@ -336,21 +341,22 @@ class Life:
 
         return in_thread
 
-    def _tell(self, task: Task[Any], context: Context, error: BaseException, ending: Ending) -> None:
+    def _tell(self, task: Task[Any], message: Context | Message[bytes], error: BaseException, ending: Ending) -> None:
         """Logs a failure, with its traceback unless the handler raised ``Bury`` or
         ``RetryAfter``."""
         if ending is None or ending is RELEASED or ending is CANCELLED:
             return
         kind, _, reason = ending
+        logs.has_logged(task.queue, message.id, message.attempt)
         is_said = isinstance(error, (Bury, RetryAfter))
         log(
             logging.INFO if is_said else logging.WARNING,
             "message %d of %s failed: %s",
-            context.id,
+            message.id,
             task.queue,
             reason.partition("\n")[0],
             error=None if is_said else error,
-            about=lambda: {"queue": task.queue, "id": context.id, "attempt": context.attempt, "verdict": kind},
+            about=lambda: {"queue": task.queue, "id": message.id, "attempt": message.attempt, "verdict": kind},
         )
 
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import logging
 import os
 import signal
@@ -216,7 +217,7 @@ def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
 
 def console(program: Callable[[], object] = main) -> None:
     """Runs the program as a shell starts it. The process ends even if a handler's thread is still
-    running."""
+    running. A pool's idle threads end by themselves while the interpreter exits."""
     code: object = 1
     try:
         program()
@@ -225,15 +226,23 @@ def console(program: Callable[[], object] = main) -> None:
         code = end.code
     except BaseException:
         traceback.print_exc()
-    until = time.monotonic() + _LAST
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                _logger.warning("thread %s still runs: ending without it", thread.name)
-                logging.shutdown()
-                os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+    # The interpreter joins the threads first, and then calls the functions of `atexit`, the last
+    # one first.
+    joined = threading.Event()
+    atexit.register(joined.set)
+    threading.Thread(target=_end_late, args=(code, joined), name="trunkline-exit", daemon=True).start()
     sys.exit(code)  # type: ignore[arg-type]  # the code of the program, unchanged
+
+
+def _end_late(code: object, joined: threading.Event) -> None:
+    """Ends the process after some seconds, if other threads still run."""
+    if joined.wait(_LAST):
+        return
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            _logger.warning("thread %s still runs: ending without it", thread.name)
+    logging.shutdown()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 if __name__ == "__main__":

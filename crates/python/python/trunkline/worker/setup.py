@@ -16,6 +16,7 @@ from .task import Task
 _logger = logging.getLogger("trunkline.worker")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,47}")
 _DENIED = "42501"
+_UNDEFINED = "42704"
 #: The remedy for a role that may not manage schedules.
 _OPERATOR = (
     "run App.setup as the role that owns the schema, or give this role the rights of an operator of all queues: "
@@ -104,7 +105,12 @@ class Setup:
                 continue
             about = {"schedule": schedule.name, "queue": schedule.queue}
             if drop:
-                await self._db.drop_schedule(schedule.name)
+                try:
+                    await self._db.drop_schedule(schedule.name)
+                except TrunklineError as error:
+                    if error.sqlstate != _UNDEFINED:
+                        raise
+                    continue  # another worker that starts at the same time has dropped it
                 _logger.warning("schedule %r of queue %r was dropped: no task declares it", schedule.name, schedule.queue, extra=about)
             elif not schedule.is_paused:
                 _logger.warning(

@@ -141,7 +141,7 @@ class _Parameters:
         self.takes_messages = False
         for name, parameter in inspect.signature(function).parameters.items():
             hint = hints.get(name, Any)
-            if hint is Context:
+            if hint is Context or Context in get_args(hint):  # or `Context | None`, for direct calls
                 self.context = name
                 if parameter.kind is parameter.POSITIONAL_ONLY:
                     raise TypeError(f"{function.__qualname__} has a positional-only context: remove the `/`")
