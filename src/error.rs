@@ -254,9 +254,9 @@ impl Error {
         }
     }
 
-    /// Returns true if the call may or may not have taken effect. Either the connection broke
-    /// before the reply, or the runtime that awaited the reply ended, or the reply could not be
-    /// read.
+    /// Returns true if the call may or may not have taken effect: the connection broke before the
+    /// reply, the task that awaited the reply ended early, the reply could not be read, or the
+    /// server stored only some of the rows.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         #[cfg(trunkline_mutant)]

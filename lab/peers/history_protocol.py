@@ -75,7 +75,7 @@ async def persist(make: Callable[[], Awaitable[object]]) -> object:
 
 
 def payload(tag: int) -> str:
-    """Returns a payload with the number `tag` and a filling derived from it."""
+    """Returns a payload with the number `tag` and padding derived from it."""
     return f"{tag}:{'x' * (5_000 if tag % 61 == 0 else tag % 90)}"
 
 

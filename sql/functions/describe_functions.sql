@@ -1,10 +1,9 @@
 create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Stores the header of each function of a queue as the function's description. If queue is null,
--- does this for the functions that all queues share. Drops the functions of parts that the queue no
--- longer has. This happens after a release that changed the parts, or when the queue's limits are
--- removed. Each function that changes is locked until the transaction ends. A queue has about
--- thirty functions.
+-- Stores the header of each function of a queue as the function's description or, if queue is null,
+-- of each function that all queues share. Drops functions of parts that the queue no longer has, as
+-- after a release that changed the parts, or after the queue's limits were removed. Each changed
+-- function stays locked until the transaction ends. A queue has about thirty functions.
 #variable_conflict use_variable
 declare
     parts text[] := trunkline.parts_of(queue); -- computed once, not for each template

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// A transaction of the caller. It is either a [`Transaction`] of this library, or a transaction on
-/// the program's own connection: a [`tokio_postgres::Transaction`], a
+/// The caller's transaction: either a [`Transaction`] of this library, or a transaction on the
+/// program's own connection: a [`tokio_postgres::Transaction`], a
 /// [`compat::Transaction`](super::compat::Transaction) or a [`ForeignTransaction`].
 pub trait InTransaction: sealed::Fetch {}
 

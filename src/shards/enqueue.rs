@@ -33,7 +33,7 @@ impl<T: Payload> Queue<T> {
     /// each shard.
     ///
     /// A shard that is down is skipped. If a server could not be reached, or cannot store the
-    /// message for a reason of the server such as a full disk, the message goes to another shard.
+    /// message because of, for example, a full disk, the message goes to another shard.
     /// No call waits for a server that is known to be down; a separate task tries that server every
     /// second. If all servers are down, the call waits for at most half a minute.
     ///
@@ -166,8 +166,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         ControlFlow::Continue(())
     }
 
-    /// Returns an error that contains the reason of each shard that was tried or is known to be
-    /// down.
+    /// Returns an error with the error of each shard that was tried or is known to be down.
     fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
         let said = |shard: Id| self.failed.iter().find(|(id, _)| *id == shard).map(|(_, error)| error.clone());
         let drained = || Error::invalid("it is drained");

@@ -183,7 +183,7 @@ impl<T: Payload> Queue<T> {
         Ok(flat(self.by_shard(ids.iter().copied(), cancel).await?))
     }
 
-    /// Makes waiting messages due at another time by each server's clock, like
+    /// Changes when waiting messages are due, by each server's clock, like
     /// [`Queue::reschedule`](crate::Queue::reschedule). Returns the ids of the rescheduled
     /// messages.
     ///

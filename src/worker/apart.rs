@@ -38,7 +38,7 @@ impl Apart {
     }
 }
 
-/// Returns true if the server will refuse to end this lease on every try.
+/// Returns true if the server will refuse every attempt to end the lease.
 pub(super) fn is_of_message(error: &Error) -> bool {
     error.is_refusal() && !error.is_of_the_server()
 }

@@ -62,7 +62,7 @@ impl Text {
     }
 }
 
-/// Returns an error for a table. Shortens a long error to its start and end.
+/// Shortens a long error to its start and end, for a table.
 pub fn preview_of_error(error: &str) -> String {
     const ENDS: (usize, usize) = (160, 80);
     let left_out = error.chars().count().saturating_sub(ENDS.0 + ENDS.1);

@@ -19,7 +19,7 @@ enum Kind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Creates an error for a mistake of the caller: a wrong address, route, name or option.
+    /// Creates an error for a caller's mistake: a wrong address, route, name or option.
     pub fn usage(why: impl Into<String>) -> Self {
         Self(Kind::Usage(why.into()))
     }

@@ -32,7 +32,7 @@ const MOST: usize = 1000;
 const HOLD: f64 = 15.0;
 /// The interval between two reports of the position's holder while no messages arrive.
 const WORD: Duration = Duration::from_secs(3);
-/// The time limit for a statement of a relay that ends.
+/// The time limit for a statement while a relay ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The first and the longest pause between retries during an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));

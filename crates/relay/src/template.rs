@@ -105,7 +105,7 @@ impl Part {
                 return Err(bad(
                     template,
                     &format!(
-                        "{{{place}}} is not a place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
+                        "{{{place}}} is no placeholder; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
                     ),
                 ));
             }

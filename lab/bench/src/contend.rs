@@ -31,7 +31,7 @@ const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// The time that a contender may be silent while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
 /// The maximum overtime of a contender, in silence periods. Without this limit, progress lines
-/// would keep a contender alive in which a call hangs.
+/// would keep a contender with a hung call alive.
 const OVERTIME: u32 = 2;
 /// The time that a contender may take to exit.
 const END: Duration = Duration::from_secs(15);

@@ -62,8 +62,7 @@ impl<'a> Slowed<'a> {
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
-        // An error means that the folder was removed together with the disk. Then nothing is slow
-        // any more.
+        // An error means that the folder was removed together with the disk, so nothing is slow.
         let _ = self.0.fsync_takes(Duration::ZERO);
     }
 }

@@ -48,7 +48,7 @@ struct Command {
 enum Verb {
     /// List the rows: suite/case/contender, and `drivers`, which is a verb of its own
     List(Choice),
-    /// Run rows, and keep what came out in a folder of its own below target/bench
+    /// Run rows, and keep the results in a separate folder below target/bench
     Run(Box<Run>),
     /// Write a run's tables and figures into its folder
     Report {
@@ -176,7 +176,7 @@ struct ServerArgs {
     /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
     #[arg(long = "setting", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is
+    /// The folder with the private cluster's PostgreSQL programs, 14 to 18 [default: the first
     /// found]
     #[arg(long = "server-bin", value_name = "FOLDER")]
     programs: Option<PathBuf>,
@@ -201,8 +201,8 @@ struct Publication {
     /// Rename the results of these parts to PART.json.old, and measure the parts again
     #[arg(long)]
     restart: bool,
-    /// Versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; only the server's own with
-    /// an empty word
+    /// Versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; if empty, only the server's
+    /// own
     #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
     majors: String,
     /// Turns of each row, for a trial: the resulting part is incomplete, and is not published

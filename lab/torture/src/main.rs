@@ -46,15 +46,15 @@ enum Command {
     },
     /// Runs the seeded defects, each of which has to be found.
     Mutants(mutants::Mutants),
-    /// Runs other queues in PostgreSQL under the same faults, and says what held and what did not.
+    /// Runs other queues in PostgreSQL under the same faults, and reports which promises held.
     Rivals(rivals::Rivals),
-    /// Has processes that are killed make the ticks of many schedules. Checks that each tick is
-    /// made once, and reports how late.
+    /// Kills processes that make the ticks of many schedules. Checks that each tick is made once,
+    /// and reports how late.
     Ticks(ticks::Ticks),
-    /// Has workers that are killed work on many keys with a rate each: whether none is too fast,
-    /// and how much of the rate is used.
+    /// Kills workers of many keys, each with a rate. Checks that no key is too fast, and reports
+    /// how much of the rate is used.
     Rates(rates::Rates),
-    /// Trunkline's own part among them; started by `rivals`.
+    /// Runs Trunkline as one of the rivals; started by `rivals`.
     #[command(hide = true)]
     Adapter,
     /// One of the processes; started by `run`.

@@ -46,8 +46,7 @@ pub struct Rates {
     /// times as long.
     #[arg(long, default_value_t = 1000)]
     lease: u64,
-    /// Longest rest of a handler's thread, in milliseconds, between the beginning of its message
-    /// and its reading of the clock.
+    /// Tolerated delay, in milliseconds, between a handler's start and its reading of the clock.
     #[arg(long, default_value_t = 100)]
     jitter: u64,
     /// Folder of the processes' histories.

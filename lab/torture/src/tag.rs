@@ -1,4 +1,4 @@
-//! The payloads: a number that is unique within the run, and a filling derived from it, which
+//! The payloads: a number that is unique within the run, and padding derived from it, which
 //! reveals damage.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ impl Tags {
     }
 }
 
-/// Returns the length of the filling. Most fillings are short; the longest are stored out of line.
+/// Returns the length of the padding. Most are short; the longest are stored out of line.
 fn filling(tag: u64) -> usize {
     let number = tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     if number.is_multiple_of(61) { 5_000 } else { (number % 90) as usize }

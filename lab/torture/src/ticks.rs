@@ -22,7 +22,7 @@ pub struct Ticks {
     /// Processes that make the ticks.
     #[arg(long, default_value_t = 3)]
     processes: u32,
-    /// Seconds between kills, each just as the ticks come; the killed process is started again.
+    /// Seconds between kills, each at the time of a tick; the killed process is restarted.
     #[arg(long, default_value_t = 10)]
     kill_every: u32,
     /// Folder of the processes' error output.

@@ -5,5 +5,5 @@ select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
             when attempt operator(pg_catalog.=) 0 then 'delayed' else 'leased' end as state,
        0 as priority, keys as key
 from trunkline.page_by_due($1, null::trunkline.{queue_}, $2, $3, $4)
--- Makes the server plan this statement again when the table was created again.
+-- Makes the server plan this statement again after the table is recreated.
 where 'trunkline.{queue_}'::pg_catalog.regclass is not null

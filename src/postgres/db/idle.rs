@@ -27,7 +27,7 @@ const UNUSED: Duration = Duration::from_secs(30);
 const BUSY: Duration = Duration::from_millis(50);
 /// The time without the end of a statement after which the main connections count as blocked.
 const BLOCKED: Duration = Duration::from_millis(500);
-/// The maximum time for opening a connection beside blocked ones.
+/// The time limit for opening a connection while others are blocked.
 const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {

@@ -61,7 +61,7 @@ struct Inner {
     lonely: LonelyTrips,
     advice: LonelyAdvice,
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
-    /// Permits one connection beside blocked ones.
+    /// Permits a connection while others are blocked.
     apart: Semaphore,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.

@@ -105,8 +105,8 @@ impl Settings {
     /// zero, at most 36,500 days; a minute by default.
     ///
     /// The due message with the highest resulting age leaves first, to within a sixteenth of the
-    /// aging. A message whose priority is one level higher overtakes a message only if it is
-    /// enqueued within the aging after it. For two levels, that time doubles, and so on. Therefore
+    /// aging. A message overtakes one whose priority is one level lower only if it is enqueued
+    /// at most the aging later. For two levels, that time doubles, and so on. Therefore
     /// no message starves, except with [`Duration::MAX`]: the highest priority then always leaves
     /// first.
     #[must_use]

@@ -48,7 +48,7 @@ pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
     debug_span!("reschedule", queue, n, got = Empty)
 }
 
-/// The span of one call of a handler, with one or more messages.
+/// The span of one handler call, with one or more messages.
 pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
     let first = messages.first();
     let span = info_span!(

@@ -91,7 +91,7 @@ pub struct Args {
     /// determines how soon messages come back after a crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
-    /// Exit when nothing is due any more; waits for due messages that a pause or a limit holds
+    /// Exit once nothing is due; waits for due messages that a pause or a limit holds
     /// back, but not for failed messages that wait for their next attempt
     #[arg(long)]
     drain: bool,

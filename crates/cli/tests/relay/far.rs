@@ -1,4 +1,4 @@
-//! The broker's side: a stream that the tests read after a relay out of a queue, and write before a
+//! The broker's side: a stream that the tests read after a relay from a queue, and fill before a
 //! relay into a queue.
 
 use std::{

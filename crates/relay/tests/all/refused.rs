@@ -1,4 +1,4 @@
-//! Refusals and losses by real brokers.
+//! Real brokers refuse or lose messages.
 
 use trunkline::Draft;
 use trunkline_relay::Raw;

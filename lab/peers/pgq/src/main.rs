@@ -36,7 +36,7 @@ impl Contender for Pgq {
         let available = "select default_version from pg_available_extensions where name = 'pgq'";
         let Some(row) = admin.query_opt(available, &[]).await? else {
             return Err(Missing(
-                "the extension pgq is not installed in this server (Debian: postgresql-15-pgq3)".into(),
+                "the extension pgq is not installed on this server (Debian: postgresql-15-pgq3)".into(),
             )
             .into());
         };

@@ -119,7 +119,7 @@ fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: u
     let ghosts = times.keys().filter(|payload| matches!(told.get(payload), None | Some(Told::Failed)));
     verdict.violated(&format!("{queue}: came, though its enqueue was told to have failed, or there was none"), ghosts);
     let others = got.iter().filter(|(payload, id)| matches!(told.get(payload), Some(Told::Ok(told)) if told != id));
-    verdict.violated(&format!("{queue}: came under another id than its enqueue told (payload, id)"), others);
+    verdict.violated(&format!("{queue}: came with an id that its enqueue did not return (payload, id)"), others);
     let mut ids = HashSet::new();
     let twice = told.values().filter_map(|told| if let Told::Ok(id) = told { Some(*id) } else { None });
     // The id of a directly delivered message is of a separate kind.

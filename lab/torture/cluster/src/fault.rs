@@ -13,13 +13,13 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Fault {
-    /// The primary and the synchronous standby change places in order
+    /// The primary and the synchronous standby swap roles cleanly
     Switchover,
-    /// The primary's server is killed (SIGKILL); Patroni beside it lives
+    /// The primary's server is killed (SIGKILL); Patroni keeps running
     ServerKilled,
     /// The primary's server and Patroni are killed, as when a machine loses its power
     MachineKilled,
-    /// The primary's server is stopped (SIGSTOP); Patroni beside it lives
+    /// The primary's server is stopped (SIGSTOP); Patroni keeps running
     ServerStopped,
     /// The primary's server and Patroni are stopped, as when a machine hangs, and go on after the
     /// failover

@@ -110,7 +110,7 @@ fn as_another(programs: &Programs) -> Result<(), Failure> {
     }
     let account = ["postgres", "nobody"].iter().find_map(|name| Some((id(&["-u", name])?, id(&["-g", name])?)));
     let (user, group) =
-        account.ok_or("run this as another user than root: there is no account `postgres` or `nobody`")?;
+        account.ok_or("run this as a user other than root: there is no account `postgres` or `nobody`")?;
     let mut itself = Command::new(std::env::current_exe()?);
     itself.args(std::env::args_os().skip(1)).envs(programs.variables()).uid(user).gid(group).current_dir("/");
     Err(itself.exec().into())

@@ -15,7 +15,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     let mut invented = Rule::new("a message came out of nowhere");
     let mut failed = Rule::new("an enqueue was said to have failed, and its message is there");
     let mut duplicate = Rule::new("a message is there although its enqueue was told of another");
-    let mut moved = Rule::new("a message has another id than its enqueue returned");
+    let mut moved = Rule::new("a message has an id that its enqueue did not return");
     let mut twice = Rule::new("two messages have one id");
     let mut vanished = Rule::new("a message vanished whose enqueue was Ok");
     let mut letters = Rule::new("a dead letter was lost");

@@ -23,7 +23,7 @@ use trunkline_programs::say;
 use self::list::{RIVALS, Rival};
 pub use self::own::play;
 
-/// Runs each of them with the same faults, and writes the table of what held.
+/// Runs each rival with the same faults, and writes the table of results.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Rivals {
     /// Length of each run in minutes, without the time to start, to drain and to check.
@@ -44,7 +44,7 @@ pub struct Rivals {
     /// Runs nothing: judges what lies in the folder.
     #[arg(long)]
     pub again: bool,
-    /// Fails where one of them cannot be had on this machine.
+    /// Fails if a rival is not available on this machine.
     #[arg(long)]
     pub require_all: bool,
 }

@@ -1,4 +1,4 @@
-//! The payloads of the adapters: a number, and a filling derived from the number. They are simple
+//! The payloads of the adapters: a number, and padding derived from the number. They are simple
 //! enough for adapters in four languages.
 
 use crate::tag::DAMAGED;

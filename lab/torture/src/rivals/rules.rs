@@ -56,7 +56,7 @@ impl RivalRule {
     pub fn findings(self) -> &'static [&'static str] {
         match self {
             Self::Nowhere => &["a message came out of nowhere"],
-            Self::Ids => &["a message has another id than its enqueue returned", "two messages have one id"],
+            Self::Ids => &["a message has an id that its enqueue did not return", "two messages have one id"],
             Self::Early => &["one lease was given twice", "a message was leased again while its lease ran"],
             Self::Refused => &["the end of a lease was refused while it ran"],
             Self::Again => {

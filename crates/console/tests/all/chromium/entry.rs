@@ -118,8 +118,8 @@ async fn another_site_can_neither_act_nor_frame() {
     // The worst case: the other site knows the token of the session.
     let csrf = browser.run("return document.querySelector('[name=csrf]').value", json!([])).await;
     let (port, serving) = elsewhere(site.address, csrf.as_str().expect("text").to_owned()).await;
-    // The first site has another host name than the console. The second has the same host name and
-    // another port: cookies do not distinguish ports.
+    // The first site's host name differs from the console's. The second site differs only in its
+    // port, because cookies do not distinguish ports.
     for other in [format!("http://localhost:{port}/?send"), format!("http://127.0.0.1:{port}/?send")] {
         browser.goto(&other).await;
         browser.until("return document.body.innerText.includes('nothing was done')", json!([])).await;

@@ -1,4 +1,4 @@
-//! Findings that name another cause than the one that is met most often.
+//! Findings whose cause is not the most common one.
 
 use trunkline::{Limits, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

@@ -24,7 +24,7 @@ done
 rm -rf -- "$0"
 "#;
 
-/// Ends all processes of a folder and removes the folder, when dropped or when this process ends.
+/// Kills processes started in a folder and removes it, when dropped or when this process ends.
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {

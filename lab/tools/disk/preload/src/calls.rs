@@ -91,8 +91,8 @@ impl Page {
     }
 
     fn word(&self, at: usize) -> u64 {
-        // SAFETY: the page has that number of words, is aligned to more than a word, and stays
-        // mapped. The writer writes whole words.
+        // SAFETY: the page has `WORDS` words, is page-aligned, and stays mapped. The writer writes
+        // whole words.
         unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
     }
 

@@ -98,7 +98,7 @@ fn another_id_and_an_id_twice_are_found() {
     let mut made = clean();
     made.enqueued(ONCE, 600, 99_328);
     made.taken(ONCE, 800, &[(99_329, 0, 600)]);
-    assert!(made.rules().contains(&"a message has another id than its enqueue returned"));
+    assert!(made.rules().contains(&"a message has an id that its enqueue did not return"));
     let mut made = clean();
     made.enqueued(ONCE, 600, 99_328);
     made.enqueued(ONCE, 601, 99_328);

@@ -25,7 +25,7 @@ struct Payload {
     text: String,
 }
 
-/// Returns a payload with the number `tag` and a filling derived from it.
+/// Returns a payload with the number `tag` and padding derived from it.
 fn payload(tag: u64) -> Payload {
     let filling = if tag % 61 == 0 { 5_000 } else { (tag % 90) as usize };
     Payload { text: format!("{tag}:{}", "x".repeat(filling)) }
