@@ -157,10 +157,13 @@ async def cut_between():
     for n in range(10):
         await remind.enqueue(Confirmation(order.pk))
         done += (await app.drain(queues=["reminders"])).done
-        # Ends Django's connection, as a restart of the server does.
+        # Ends Django's connections, as a restart of the server does.
         from asgiref.sync import sync_to_async
         def cut():
+            connection.close()
             with connection.cursor() as cursor:
+                ended = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+                cursor.execute(ended + " and query like '%shop_order%' and pid <> pg_backend_pid()")
                 cursor.execute("select pg_terminate_backend(pg_backend_pid())")
         try:
             await sync_to_async(cut)()
@@ -191,31 +194,40 @@ async def read(name: str) -> None:
         reads.set()
         await ended.wait()  # the other handler's connection is closed in the meantime
 
+@app.task(queue="counts")
+async def count(name: str) -> None:
+    await reads.wait()
+    assert await Order.objects.acount() == 3
+    ended.set()
+
 def measured(function):
     @functools.wraps(function)
     def within(*arguments):
         return function(*arguments)
     return within
 
-@app.task(queue="counts")
+@app.task(queue="wrapped")
 @measured
-async def count(name: str) -> None:
-    await reads.wait()
+async def wrapped(name: str) -> None:
     assert await Order.objects.acount() == 3
-    ended.set()
 
 async def both() -> None:
-    await app.setup(queues=["reads", "counts"])
+    await app.setup(queues=["reads", "counts", "wrapped"])
     await read.enqueue("a")
     await count.enqueue("b")
     print("handled", (await app.drain(queues=["reads", "counts"])).done)
+    await wrapped.enqueue("c")
+    await app.drain(queues=["wrapped"])
 
 asyncio.run(both())
 left = "select count(*) from pg_stat_activity where query like '%shop_order%' and pid <> pg_backend_pid() and datname = current_database()"
 until = time.monotonic() + 20
-with connection.cursor() as cursor:
-    while cursor.execute(left) or cursor.fetchone() != (0,):
-        assert time.monotonic() < until, "a handler left its connection open"
+def is_open():
+    with connection.cursor() as cursor:
+        cursor.execute(left)
+        return cursor.fetchone() != (0,)
+while is_open():
+    assert time.monotonic() < until, "a handler left its connection open"
 print("none left")
 """
 
