@@ -6,7 +6,14 @@ create or replace function trunkline.settle(
 declare
     is_ordered bool;
     is_limited bool;
+    range_ids bigint[];
+    range_sizes int[];
+    range_attempts int[];
+    met_ids bigint[];
+    met_sizes int[];
+    met_attempts int[];
     lost bigint[];
+    asked bigint;
     settled bigint;
 begin
     perform trunkline.check_queue(queue);
@@ -42,28 +49,31 @@ begin
         end if;
         lost := case when settled is null then ids end;
     else
-        execute format($q$
-            with asked as materialized (
-                select distinct i.id, i.attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
-            ), range as (
-                select min(i.id) as id, count(*)::int as size, i.attempt
-                from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
-                      from asked a where a.id between 1024 and 9223372036854774783) i
-                group by i.attempt, i.island
-            ), settled as materialized (
-                select d.id + k as id, d.attempt
-                from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
-                             array_agg(attempt order by id, attempt) as attempts from range) r,
-                     trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
-                where r.ids is not null
-            )
-            select array_agg(l.id order by l.id) from (select id, attempt from asked except select id, attempt from settled) l $q$,
-            'do_' || verb || '_' || queue,
-            case verb when 'retry' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                      when 'charge' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                      when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
-                      when 'extend' then ', $3' else '' end)
-            into lost using ids, attempts, span, reason;
+        -- Groups consecutive ids into ranges, by a plan that the session keeps. The statement that
+        -- names the queue's function is planned again with each call, so it is short.
+        select array_agg(r.id order by r.id, r.attempt), array_agg(r.size order by r.id, r.attempt),
+               array_agg(r.attempt order by r.id, r.attempt), coalesce(sum(r.size), 0)
+        into range_ids, range_sizes, range_attempts, asked
+        from (select min(i.id) as id, count(*)::int as size, i.attempt
+              from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
+                    from (select distinct u.id, u.attempt from unnest(ids, attempts) u(id, attempt)) a
+                    where a.id between 1024 and 9223372036854774783) i
+              group by i.attempt, i.island) r;
+        if range_ids is not null then
+            execute format('select array_agg(d.id), array_agg(d.size), array_agg(d.attempt), sum(d.size) from trunkline.%I($1, $2, $3%s) d',
+                           'do_' || verb || '_' || queue,
+                           case verb when 'retry' then ', array_fill($4, array[cardinality($1)]), array_fill($5, array[cardinality($1)])'
+                                     when 'charge' then ', array_fill($4, array[cardinality($1)]), array_fill($5, array[cardinality($1)])'
+                                     when 'bury' then ', array_fill($5, array[cardinality($1)])'
+                                     when 'extend' then ', $4' else '' end)
+                into met_ids, met_sizes, met_attempts, settled using range_ids, range_sizes, range_attempts, span, reason;
+        end if;
+        if settled is distinct from asked or exists (select from unnest(ids) u(id) where u.id not between 1024 and 9223372036854774783) then
+            lost := (select array_agg(l.id order by l.id) from (
+                select u.id, u.attempt from unnest(ids, attempts) u(id, attempt)
+                except
+                select m.id + k, m.attempt from unnest(met_ids, met_sizes, met_attempts) m(id, size, attempt), generate_series(0, m.size - 1) k) l);
+        end if;
     end if;
     if is_limited then
         -- Other consumers may be waiting for the limit.
