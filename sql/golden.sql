@@ -903,10 +903,11 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_emails"(q) as own, d.attempt as under
+                      trunkline."do_kept_emails"(q) as own, d.attempt as under,
+                      exists (select from trunkline."archive_emails" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+            select case when h.is_there then - h.id - m.k else h.id + m.k end, h.enqueued_at, h.charged, m.payload, m.metadata,
                    trunkline."do_keptof_emails"(h.own, m.k)
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
             where m.k is not null)
@@ -937,10 +938,11 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_orders"(q) as own, d.attempt as under
+                      trunkline."do_kept_orders"(q) as own, d.attempt as under,
+                      exists (select from trunkline."archive_orders" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_orders" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+            select case when h.is_there then - h.id - m.k else h.id + m.k end, h.enqueued_at, h.charged, m.payload, m.metadata,
                    trunkline."do_keptof_orders"(h.own, m.k)
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
             where m.k is not null)
@@ -971,10 +973,11 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_tasks"(q) as own, d.attempt as under
+                      trunkline."do_kept_tasks"(q) as own, d.attempt as under,
+                      exists (select from trunkline."archive_tasks" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_tasks" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+            select case when h.is_there then - h.id - m.k else h.id + m.k end, h.enqueued_at, h.charged, m.payload, m.metadata,
                    trunkline."do_keptof_tasks"(h.own, m.k)
             from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
             where m.k is not null)

@@ -41,7 +41,7 @@ declare
 begin
     for q in select * from trunkline.queue loop
         execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || q.name);
-        execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || q.name);
+        execute format('create trigger keep_letter before insert on trunkline.%I for each row when (new.id < 0) execute function trunkline.keep_letter()', 'archive_' || q.name);
         if q.lanes > 0 then
             -- To be locked: see create_queue.
             execute format('insert into trunkline.%1$I (lane) select -1 - l.lane from trunkline.%1$I l where l.lane >= 0', 'lane_' || q.name);

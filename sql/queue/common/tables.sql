@@ -30,4 +30,4 @@ create table trunkline.{archive_} (
     attempt int not null, payload {type} not null, metadata jsonb, own jsonb);
 create index {age_} on trunkline.{archive_} (archived_at);
 create trigger keep_letter before insert or update of id on trunkline.{dead_} for each row execute function trunkline.keep_letter();
-create trigger keep_letter before insert on trunkline.{archive_} for each row execute function trunkline.keep_letter();
+create trigger keep_letter before insert on trunkline.{archive_} for each row when (new.id < 0) execute function trunkline.keep_letter();
