@@ -598,6 +598,8 @@ function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable
 
 function check_n(n integer) returns integer language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
+function check_owner() returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function check_priority(queue text, priority integer) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;

@@ -76,6 +76,7 @@ begin
             using errcode = 'duplicate_object',
                   hint = 'Change settings with trunkline.alter_queue. The payload type, priorities and uniqueness cannot be changed, and a queue without keys cannot get partitions.';
     end if;
+    perform trunkline.check_owner();
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then
         element := format('trunkline.%I', 'payload_' || queue);

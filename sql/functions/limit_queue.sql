@@ -56,7 +56,10 @@ begin
             execute format('drop table if exists trunkline.%I cascade', 'limit_' || queue);
             delete from trunkline.bucket b where b.queue = queue;
         else
-            execute format('create table if not exists trunkline.%I ()', 'limit_' || queue);
+            if to_regclass(format('trunkline.%I', 'limit_' || queue)) is null then
+                perform trunkline.check_owner();
+                execute format('create table trunkline.%I ()', 'limit_' || queue);
+            end if;
             insert into trunkline.bucket as b (queue, tokens, filled_at) values (queue, size, clock_timestamp())
             on conflict on constraint pk_bucket do update
             set tokens = least(greatest(b.tokens, 0), excluded.tokens), filled_at = least(b.filled_at, excluded.filled_at);

@@ -21,6 +21,7 @@ declare
     next_id bigint;
 begin
     perform trunkline.lock_queue(queue);
+    perform trunkline.check_owner(); -- the call creates what is missing
     perform trunkline.check_queue(queue);
     if trunkline.payload_type(queue) is null then
         raise warning 'queue % cannot be rebuilt: its payload type was dropped, and its payloads with it', quote_literal(queue)

@@ -2,6 +2,7 @@
 //! nothing else.
 
 mod apart;
+mod belongings;
 mod columns;
 mod compaction;
 mod limited;

@@ -123,6 +123,7 @@ const INTERNAL: &[&str] = &[
     "tick",
     "build_dispatch",
     "change",
+    "check_owner",
     "check_role",
     "kept_floor",
     "lock_queue",

@@ -248,7 +248,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they copy a whole table", &["compact", "rewrite"]),
     (
         "they only call what is planned, lock, listen, or ask for a role",
-        &["announced", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],
+        &["announced", "check_owner", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],
     ),
     (
         "they only compute with their arguments",
