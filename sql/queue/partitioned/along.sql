@@ -11,6 +11,9 @@ create or replace function trunkline.{do_along_}(
 -- Then nothing of the lane is leased: a row that was skipped because it was locked would come too
 -- late.
 --
+-- A quarter of the messages is reserved for the keys' backlogs. If n is below 4, a quarter of the
+-- calls reads these first, for one message. So they also advance if each call leases one message.
+--
 -- lined_n: the maximum number of messages from backlogs of keys. way: a message whose lease expired
 -- is leased alone (1) or not at all (2). With 3, a message whose lease expired for the first time
 -- comes like the rest. A message whose lease expired again comes last, and no message of the call
@@ -26,6 +29,9 @@ declare
     most_of_key constant int := case when {key_per_second}::float8 is not null then
         greatest(least(ceil({key_burst}::float8 / 2 + {key_per_second}::float8 * extract(epoch from {lease}) / 16), 64), 1) end;
     wanted int := n;
+    room int;
+    bound timestamptz;
+    lines_first bool := false;
     apart int := way;
     rows int;
     due timestamptz := floor;
@@ -40,61 +46,68 @@ begin
     end if;
     lined := array(select l.key from trunkline.{line_} l where l.lane = lane);
     if lined <> '{}' then
+        lines_first := n < 4 and random() < 0.25;
         wanted := n - n / 4;
     end if;
-    rows := least(wanted, 8);
-    while got < wanted loop
-        at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
-        exit when at.got = 0;
-        tids := tids || at.tids;
-        got := got + at.got;
-        ran_out := at.ran_out;
-        if ran_out then
-            return;
-        end if;
-        apart := greatest(way, 2);
-        select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
-        exit when not at.more;
-        -- After a row that has to be split or moved, only as many rows are locked as could be used.
-        -- Otherwise every such row would require reading all of them.
-        rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
-    end loop;
-    if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
-               and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
-        -- In the meantime a message of the key failed, and it is due again before these messages.
-        tids := '{}';
-        got := 0;
-        return;
-    elsif lined = '{}' then
-        return;
-    end if;
-    clock := clock_timestamp();
-    -- Rows of one statement have the same place. So rows at the place of the first unread row may
-    -- belong behind that row.
-    due := coalesce((
-        select q.place - interval '1 microsecond' from trunkline.{queue_} q
-        where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
-          and q.place <= clock and q.due_at <= clock
-        order by q.place, q.id + 0 limit 1), clock);
-    n := least(n, got + lined_n);
-    for known in
-        select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline.{line_} l
-        where l.lane = lane and l.until <= clock order by random()
-    loop
-        exit when got >= n;
-        known.share := least(known.share, n - got, most_of_key);
-        at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', due);
-        if at.got > 0 then
-            tids := tids || at.tids;
-            got := got + at.got;
-            ran_out := at.ran_out;
-            exit when ran_out;
-            apart := greatest(way, 2);
+    for part in 1..2 loop
+        if lines_first = (part = 1) then
+            exit when lined = '{}';
+            clock := clock_timestamp();
+            -- Rows of one statement have the same place. So rows at the place of the first unread
+            -- row may belong behind that row.
+            bound := (
+                select q.place - interval '1 microsecond' from trunkline.{queue_} q
+                where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
+                  and q.place <= clock and q.due_at <= clock
+                order by q.place, q.id + 0 limit 1);
+            room := least(n, got + case when lines_first and bound is not null then 1 else lined_n end);
+            for known in
+                select l.key, l.until, greatest((room - got) / cardinality(lined), 1) as share from trunkline.{line_} l
+                where l.lane = lane and l.until <= clock order by random()
+            loop
+                exit when got >= room;
+                known.share := least(known.share, room - got, most_of_key);
+                at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
+                if at.got > 0 then
+                    tids := tids || at.tids;
+                    got := got + at.got;
+                    ran_out := at.ran_out;
+                    exit when ran_out;
+                    apart := greatest(way, 2);
+                else
+                    -- If the key's own line is empty, the key uses the line of the lane again.
+                    delete from trunkline.{line_} l
+                    where l.lane = lane and l.key = known.key and l.until = known.until
+                      and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+                end if;
+            end loop;
+            exit when ran_out or part = 2;
+            lined := array(select l.key from trunkline.{line_} l where l.lane = lane);
         else
-            -- If the key's own line is empty, the key uses the line of the lane again.
-            delete from trunkline.{line_} l
-            where l.lane = lane and l.key = known.key and l.until = known.until
-              and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+            rows := least(wanted - got, 8);
+            while got < wanted loop
+                at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
+                exit when at.got = 0;
+                tids := tids || at.tids;
+                got := got + at.got;
+                ran_out := at.ran_out;
+                exit when ran_out;
+                apart := greatest(way, 2);
+                select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
+                exit when not at.more;
+                -- After a row that has to be split or moved, only as many rows are locked as could
+                -- be used. Otherwise every such row would require reading all of them.
+                rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
+            end loop;
+            exit when ran_out;
+            if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
+                       and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
+                -- In the meantime a message of the key failed, and it is due again before these
+                -- messages.
+                tids := '{}';
+                got := 0;
+                return;
+            end if;
         end if;
     end loop;
 end $f$;

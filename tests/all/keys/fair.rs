@@ -146,6 +146,33 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
+/// The backlog of the partition is never empty. A quarter of the calls reads the backlogs of keys
+/// first, so that 80 calls miss them with a probability of 1e-10.
+#[tokio::test]
+async fn consumer_of_one_message_at_a_time_reaches_a_key_with_its_own_backlog() {
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    let fail =
+        "select trunkline.retry('q', l.id, l.attempt, '1 hour', 'later'), trunkline.release_partition('q', l.holder)
+                from trunkline.lease_partition('q', 1) l";
+    sql.batch_execute(fail).await.expect("failed");
+    queue.enqueue_many(&(0..100).map(|place| nth(1, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    sql.batch_execute(
+        "update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp();
+         update trunkline.line_q set until = clock_timestamp()",
+    )
+    .await
+    .expect("the hour has passed");
+    let one = "select l.key, trunkline.ack('q', l.id, l.attempt), trunkline.release_partition('q', l.holder)
+               from trunkline.lease_partition('q', 1) l";
+    let mut keys = Vec::new();
+    for _ in 0..80 {
+        let rows = sql.query(one, &[]).await.expect("leased");
+        keys.push(rows.first().expect("a message is due").get::<_, String>(0));
+    }
+    assert_eq!(keys.iter().filter(|key| *key == "key 0").count(), 1, "{keys:?}");
+}
+
 /// The order in which the partitions are read does not matter. Otherwise a backlog would repeatedly
 /// use up the number of messages that one call may lease.
 #[tokio::test]
