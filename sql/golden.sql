@@ -766,6 +766,11 @@ declare
     clock timestamptz;
     seen record;
 begin
+    if locks and 100 is not null and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the lock, and would not show the latest leases.
+        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), 'orders'
+            using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed';
+    end if;
     if locks and not trunkline."do_bucket_orders"() then
         return 0;
     end if;

@@ -10,9 +10,10 @@ use std::{
 };
 
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
+use tokio_postgres::error::SqlState;
 use trunkline::{Attempt, Db, Dequeue, Draft, Failure, Limits, Message, Queue, Settings, Wait, Worker};
 
-use crate::fixture::{Place, Runs, SOON, drained, enqueued, grows_to, place};
+use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, grows_to, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -103,6 +104,43 @@ async fn leased_messages_never_exceed_the_limit_across_processes() {
     }
     let most = worked_on(&queues, 200).await;
     assert!((1..=3).contains(&most), "{most} were leased at a time");
+}
+
+/// A snapshot from before another session's lease would not show it, and the limit would be
+/// exceeded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_does_not_see_the_leases_is_refused() {
+    let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
+    enqueued(&queue, 3).await;
+    for level in ["repeatable read", "serializable"] {
+        sql.batch_execute(&format!("begin isolation level {level}; select count(*) from trunkline.queue_q"))
+            .await
+            .expect("it has a snapshot");
+        let leased = queue.lease(9).await.expect("leased");
+        assert_eq!(leased.len(), 1);
+        let error = sql.batch_execute("select trunkline.lease('q')").await.expect_err(level);
+        assert_eq!(error.code(), Some(&SqlState::INVALID_TRANSACTION_STATE), "{error:?}");
+        sql.batch_execute("rollback").await.expect("ended");
+        queue.release(&leased).await.expect("held");
+    }
+    // The library's sessions are read committed, whatever the role's default is.
+    let options = "options='-c default_transaction_isolation=repeatable\\\\ read'";
+    let other = Db::connect(&format!("{url} {options}")).await.expect("connected");
+    let theirs = other.queue::<i64>("q").await.expect("opened");
+    assert_eq!(theirs.take(1).await.expect("taken").len(), 1);
+    let transaction = other.begin().await.expect("begun");
+    assert_eq!(theirs.take_in(&transaction, 1).await.expect("taken").len(), 1);
+    transaction.rollback().await.expect("undone");
+    let plain = connect(&format!("{url} {options}")).await;
+    let error = plain.batch_execute("select trunkline.take('q')").await.expect_err("by default");
+    let hint = error.as_db_error().and_then(|error| error.hint()).expect("a hint");
+    let (_, begin) = hint.split_once("with: ").expect("a statement to type");
+    plain.batch_execute(&format!("{begin}; select trunkline.take('q'); commit")).await.expect("taken");
+    assert_eq!(queue.stats().await.expect("counted").messages, 1);
+    // A rate is exact without it.
+    db.limit_queue("q", &Limits::none().per_second(1000.0)).await.expect("limited");
+    plain.batch_execute("select trunkline.take('q')").await.expect("taken");
 }
 
 /// A dequeue that finds nothing writes nothing, so it needs no transaction id.

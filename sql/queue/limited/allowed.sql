@@ -4,12 +4,18 @@ create or replace function trunkline.{do_allowed_}(n int, locks bool)
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns how many of n messages the limits allow. With locks, the bucket stays locked until the
 -- commit, so that all sessions that dequeue share one count. The caller then has to record what it
--- used with do_used_. A bucket that was filled while a clock was ahead fills from now on.
+-- used with do_used_. A bucket that was filled while a clock was ahead fills from now on. Fails if
+-- the transaction cannot see the leases of all others.
 #variable_conflict use_variable
 declare
     clock timestamptz;
     seen record;
 begin
+    if locks and {max_leased} is not null and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the lock, and would not show the latest leases.
+        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), {literal}
+            using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed';
+    end if;
     if locks and not trunkline.{do_bucket_}() then
         return 0;
     end if;
