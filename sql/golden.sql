@@ -3098,18 +3098,27 @@ function do_pick_emails(ids bigint[], leased boolean, OUT first bigint[], OUT si
 declare
     r trunkline."queue_emails"%rowtype;
     wide record;
+    resting bigint[];
 begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
     if false then
         -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first.
-        perform from trunkline."lane_emails" h
-        where h.lane in (
-            select -1 - q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline."queue_emails" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
-        order by h.lane for update;
+        -- behind them must not come first. So messages of a lane that another session has locked
+        -- are busy.
+        with met as materialized (
+            select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
+                select b.lane, b.id + b.size as stop from trunkline."queue_emails" b
+                where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            where i.id < q.stop
+        ), free as materialized (
+            select h.lane from trunkline."lane_emails" h where h.lane in (select m.lane from met m) order by h.lane for update skip locked
+        )
+        select array(select m.id from met m where m.lane <> all (array(select f.lane from free f))) into busy;
+        if busy <> '{}' then
+            ids := array(select i.id from unnest(ids) i(id) except select b.id from unnest(busy) b(id));
+        end if;
     end if;
     for wide in
         with asked as (
@@ -3152,8 +3161,22 @@ begin
     if false and first <> '{}' then
         -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_emails" l set until = '-infinity'
-        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                  join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+        from (select w.lane, w.key from trunkline."line_emails" w
+              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                        join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
+              for update skip locked) w
+        where l.lane = w.lane and l.key = w.key;
+        -- If another session has locked the key's backlog, because a message of the key failed, the
+        -- messages are busy.
+        resting := array(
+            select d.id from unnest(first) d(id) join trunkline."queue_emails" q on q.id = d.id
+            join trunkline."line_emails" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
+        if resting <> '{}' then
+            busy := busy || array(
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+            select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
+            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
     end if;
 end ;
 
@@ -3162,18 +3185,27 @@ function do_pick_orders(ids bigint[], leased boolean, OUT first bigint[], OUT si
 declare
     r trunkline."queue_orders"%rowtype;
     wide record;
+    resting bigint[];
 begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
     if true then
         -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first.
-        perform from trunkline."lane_orders" h
-        where h.lane in (
-            select -1 - q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline."queue_orders" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
-        order by h.lane for update;
+        -- behind them must not come first. So messages of a lane that another session has locked
+        -- are busy.
+        with met as materialized (
+            select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
+                select b.lane, b.id + b.size as stop from trunkline."queue_orders" b
+                where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            where i.id < q.stop
+        ), free as materialized (
+            select h.lane from trunkline."lane_orders" h where h.lane in (select m.lane from met m) order by h.lane for update skip locked
+        )
+        select array(select m.id from met m where m.lane <> all (array(select f.lane from free f))) into busy;
+        if busy <> '{}' then
+            ids := array(select i.id from unnest(ids) i(id) except select b.id from unnest(busy) b(id));
+        end if;
     end if;
     for wide in
         with asked as (
@@ -3216,8 +3248,22 @@ begin
     if true and first <> '{}' then
         -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_orders" l set until = '-infinity'
-        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                  join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+        from (select w.lane, w.key from trunkline."line_orders" w
+              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                        join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
+              for update skip locked) w
+        where l.lane = w.lane and l.key = w.key;
+        -- If another session has locked the key's backlog, because a message of the key failed, the
+        -- messages are busy.
+        resting := array(
+            select d.id from unnest(first) d(id) join trunkline."queue_orders" q on q.id = d.id
+            join trunkline."line_orders" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
+        if resting <> '{}' then
+            busy := busy || array(
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+            select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
+            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
     end if;
 end ;
 
@@ -3226,18 +3272,27 @@ function do_pick_tasks(ids bigint[], leased boolean, OUT first bigint[], OUT siz
 declare
     r trunkline."queue_tasks"%rowtype;
     wide record;
+    resting bigint[];
 begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
     if false then
         -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first.
-        perform from trunkline."lane_tasks" h
-        where h.lane in (
-            select -1 - q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline."queue_tasks" b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
-        order by h.lane for update;
+        -- behind them must not come first. So messages of a lane that another session has locked
+        -- are busy.
+        with met as materialized (
+            select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
+                select b.lane, b.id + b.size as stop from trunkline."queue_tasks" b
+                where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            where i.id < q.stop
+        ), free as materialized (
+            select h.lane from trunkline."lane_tasks" h where h.lane in (select m.lane from met m) order by h.lane for update skip locked
+        )
+        select array(select m.id from met m where m.lane <> all (array(select f.lane from free f))) into busy;
+        if busy <> '{}' then
+            ids := array(select i.id from unnest(ids) i(id) except select b.id from unnest(busy) b(id));
+        end if;
     end if;
     for wide in
         with asked as (
@@ -3280,8 +3335,22 @@ begin
     if false and first <> '{}' then
         -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline."line_tasks" l set until = '-infinity'
-        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                  join trunkline."queue_tasks" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+        from (select w.lane, w.key from trunkline."line_tasks" w
+              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                        join trunkline."queue_tasks" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
+              for update skip locked) w
+        where l.lane = w.lane and l.key = w.key;
+        -- If another session has locked the key's backlog, because a message of the key failed, the
+        -- messages are busy.
+        resting := array(
+            select d.id from unnest(first) d(id) join trunkline."queue_tasks" q on q.id = d.id
+            join trunkline."line_tasks" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
+        if resting <> '{}' then
+            busy := busy || array(
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+            select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
+            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
     end if;
 end ;
 

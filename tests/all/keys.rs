@@ -2,6 +2,7 @@
 //! Nothing that happens to the messages or the workers changes this order.
 
 mod by_hand;
+mod changed;
 mod fair;
 mod histories;
 mod lanes_in_sql;

@@ -12,18 +12,27 @@ create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out f
 declare
     r trunkline.{queue_}%rowtype;
     wide record;
+    resting bigint[];
 begin
     first := '{}';
     sizes := '{}';
     busy := '{}';
     if {keyed} then
         -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first.
-        perform from trunkline.{lane_} h
-        where h.lane in (
-            select -1 - q.lane from unnest(ids) i(id), lateral (
-                select b.lane from trunkline.{queue_} b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
-        order by h.lane for update;
+        -- behind them must not come first. So messages of a lane that another session has locked
+        -- are busy.
+        with met as materialized (
+            select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
+                select b.lane, b.id + b.size as stop from trunkline.{queue_} b
+                where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q
+            where i.id < q.stop
+        ), free as materialized (
+            select h.lane from trunkline.{lane_} h where h.lane in (select m.lane from met m) order by h.lane for update skip locked
+        )
+        select array(select m.id from met m where m.lane <> all (array(select f.lane from free f))) into busy;
+        if busy <> '{}' then
+            ids := array(select i.id from unnest(ids) i(id) except select b.id from unnest(busy) b(id));
+        end if;
     end if;
     for wide in
         with asked as (
@@ -66,7 +75,21 @@ begin
     if {keyed} and first <> '{}' then
         -- The message for which a key waited may no longer exist, or may be due sooner.
         update trunkline.{line_} l set until = '-infinity'
-        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                  join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+        from (select w.lane, w.key from trunkline.{line_} w
+              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                        join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
+              for update skip locked) w
+        where l.lane = w.lane and l.key = w.key;
+        -- If another session has locked the key's backlog, because a message of the key failed, the
+        -- messages are busy.
+        resting := array(
+            select d.id from unnest(first) d(id) join trunkline.{queue_} q on q.id = d.id
+            join trunkline.{line_} l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
+        if resting <> '{}' then
+            busy := busy || array(
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+            select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
+            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
     end if;
 end $f$;
