@@ -4682,7 +4682,9 @@ function header_of(body text) returns text language plpgsql immutable set search
 
 function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off;
+function install_functions(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off;
+
+function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
 function is_array(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp;
 

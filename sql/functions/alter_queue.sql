@@ -35,5 +35,5 @@ begin
     if partitions <> now_is.lanes then
         perform trunkline.more_lanes(queue, partitions);
     end if;
-    perform trunkline.install_queue(queue);
+    perform trunkline.install_functions(queue);
 end $$;

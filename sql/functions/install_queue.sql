@@ -1,18 +1,11 @@
 create or replace function trunkline.install_queue(queue text) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off as $$
--- Recreates the view and the functions of one queue, for the parts that the queue has, and grants
--- the rights on them again. Fills and executes all templates at once. If the payload's type was
--- dropped, the payloads are gone, and the functions cannot be created. Then the queue can only be
--- dropped, and other queues are not affected.
-declare
-    parts text[] := trunkline.parts_of(queue);
+    language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
+-- Recreates the view and the functions of one queue (see trunkline.install_functions).
 begin
     perform trunkline.lock_queue(queue);
-    if trunkline.payload_type(queue) is null then
-        return;
+    if trunkline.payload_type(queue) is not null then
+        execute trunkline.fill(
+            (select t.text from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'messages'), queue);
     end if;
-    execute trunkline.fill(
-        (select string_agg(t.text, E'\n' order by array_position(parts, t.part), t.name) from trunkline.template t
-         where t.part = any (parts) and t.name not in ('tables', 'triggers')), queue);
-    perform trunkline.apply_rights(queue);
+    perform trunkline.install_functions(queue);
 end $$;

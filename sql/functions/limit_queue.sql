@@ -74,7 +74,7 @@ begin
         -- While a session waits for this lock, all later sessions wait behind it.
         perform trunkline.raise_in_use(queue, 'three seconds');
     end;
-    perform trunkline.install_queue(queue);
+    perform trunkline.install_functions(queue);
     perform trunkline.describe_functions(queue);
     perform pg_notify('trunkline.' || queue, '');
 end $$;

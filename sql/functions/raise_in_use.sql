@@ -8,7 +8,8 @@ begin
     select string_agg(distinct l.pid::text, ', ') into sessions
     from pg_locks l join pg_class c on c.oid = l.relation left join pg_stat_activity a on a.pid = l.pid
     where l.granted and coalesce(a.xact_start < clock_timestamp() - interval '1 second', true) and l.pid <> pg_backend_pid() and l.database = (select d.oid from pg_database d where d.datname = current_database())
-      and c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue, 'limit_' || queue, 'dead_' || queue, 'archive_' || queue])
+      and c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue, 'limit_' || queue, 'dead_' || queue, 'archive_' || queue,
+                               'messages_' || queue])
       and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
     raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
         hint = format('A transaction that used it has been open for %s. End its session with pg_terminate_backend, then try again.%s',

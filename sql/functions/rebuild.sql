@@ -30,7 +30,11 @@ begin
     end if;
     select * into strict now_is from trunkline.queue q where q.name = queue;
     first := now_is.first_lane;
-    perform trunkline.install_queue(queue); -- the statements below call its functions
+    begin
+        perform trunkline.install_queue(queue); -- the statements below call its functions
+    exception when lock_not_available then
+        perform trunkline.raise_in_use(queue, 'ten seconds');
+    end;
     if now_is.lanes > 0 then
         perform trunkline.lock_partitions(queue);
         execute format('update trunkline.%I q set keys = array_replace(q.keys, null, '''') where array_position(q.keys, null) is not null', rows);

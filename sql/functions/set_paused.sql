@@ -8,7 +8,7 @@ begin
     perform trunkline.check_queue(queue);
     update trunkline.queue q set paused = paused, paused_at = case when paused then clock_timestamp() end where q.name = queue and q.paused <> paused;
     if found then
-        perform trunkline.install_queue(queue);
+        perform trunkline.install_functions(queue);
         perform pg_notify('trunkline.' || queue, '');
     end if;
 end $$;

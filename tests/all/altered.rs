@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use trunkline::{Changes, Settings};
+use tokio::time::timeout;
+use trunkline::{Changes, Limits, Settings};
 
-use crate::fixture::{Place, place};
+use crate::fixture::{Place, SOON, connect, enqueued, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unnamed_settings_stay_and_a_refused_change_alters_nothing() {
@@ -19,4 +20,25 @@ async fn unnamed_settings_stay_and_a_refused_change_alters_nothing() {
     let described = db.describe_queue("q").await.expect("described");
     assert_eq!((described.max_attempts, described.lease, described.max_batch), (9, minute, 7));
     assert!(db.alter_queue("nope", &Changes::new().max_batch(1)).await.expect_err("no queue").is_no_queue());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_has_read_the_messages_delays_no_change() {
+    let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 1).await;
+    sql.batch_execute("begin; select count(*) from trunkline.messages('q')").await.expect("read");
+    let changes = async {
+        db.pause_queue("q").await.expect("paused");
+        assert!(queue.take(1).await.expect("none is given").is_empty());
+        db.resume_queue("q").await.expect("resumed");
+        db.alter_queue("q", &Changes::new().max_batch(7)).await.expect("altered");
+        db.limit_queue("q", &Limits::none().max_leased(7)).await.expect("limited");
+    };
+    timeout(SOON, changes).await.expect("no change waits");
+    sql.batch_execute("select count(*) from trunkline.messages('q'); commit").await.expect("read");
+    // A view that was dropped is made again.
+    sql.batch_execute("drop view trunkline.messages_q").await.expect("dropped");
+    db.pause_queue("q").await.expect("paused");
+    let read = connect(&url).await.query("select * from trunkline.messages('q')", &[]).await.expect("read");
+    assert_eq!(read.len(), 1);
 }

@@ -148,6 +148,7 @@ const INTERNAL: &[&str] = &[
     "fill",
     "header_of",
     "floor",
+    "install_functions",
     "install_queue",
     "is_array",
     "is_held",

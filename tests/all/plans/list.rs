@@ -314,6 +314,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "build_dispatch",
             "create_queue",
             "drop_queue",
+            "install_functions",
             "install_queue",
             "limit_queue",
             "more_lanes",
