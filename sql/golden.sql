@@ -4626,6 +4626,8 @@ function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::in
 
 function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function enqueue_many(queue text, payloads character varying[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -4643,6 +4645,8 @@ function enqueue_unique(queue text, payload anyelement, unique_key text, unique_
 function enqueue_unique(queue text, payload text, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_unique_many(queue text, payloads character varying[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_unique_many(queue text, payloads text, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

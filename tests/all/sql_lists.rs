@@ -101,10 +101,31 @@ async fn payloads_are_passed_as_text_or_typed_in_any_number() {
         ("enqueue_many('q', '{}')", 0),
         ("enqueue_many('q', '{}'::text[])", 0),
         ("enqueue_many('q', array[]::jsonb[])", 0),
+        ("enqueue_many('q', array['{}', '[1]']::varchar[])", 2),
+        ("enqueue_many('q', '{}'::varchar(9)[])", 0),
+        ("enqueue_many('q', (select array_agg(v) from (values ('{}'::varchar), ('1')) t(v)))", 2),
+        ("enqueue_many(queue => 'q', payloads => array['{}']::varchar[], delay => '0')", 1),
     ] {
         let rows = sql.query(&format!("select * from trunkline.{call}"), &[]).await;
         assert_eq!(rows.unwrap_or_else(|error| panic!("{call}: {error:?}")).len(), count, "{call}");
         let taken = sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken");
         assert_eq!(taken.len(), count, "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payloads_with_unique_keys_are_passed_as_any_texts() {
+    let sql = connect(&database().await).await;
+    sql.batch_execute("select trunkline.create_queue('q', 'jsonb', uniqueness => true)").await.expect("created");
+    for list in
+        ["'{\"{}\",\"[1]\"}'", "array['{}', '[1]']", "array['{}', '[1]']::varchar[]", "array['{}', '[1]']::jsonb[]"]
+    {
+        for call in
+            ["enqueue_unique_many('q', LIST, array['a', 'b'])", "enqueue_many('q', LIST, unique_keys => '{c,d}')"]
+        {
+            let call = format!("select * from trunkline.{}", call.replace("LIST", list));
+            let rows = sql.query(&call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+            assert_eq!(rows.len(), 2, "{call}");
+        }
     }
 }

@@ -145,6 +145,7 @@ pub const VERBS: &[Planned] = &[
     ("enqueue_many", "trunkline.enqueue_many('q', '{1}'::bigint[])", NoRows),
     ("enqueue_many_text", "trunkline.enqueue_many('q', '{1}'::text)", NoRows),
     ("enqueue_many_texts", "trunkline.enqueue_many('q', '{1}'::text[])", NoRows),
+    ("enqueue_many_varchars", "trunkline.enqueue_many('q', '{1}'::varchar[])", NoRows),
     ("enqueue_row", "trunkline.enqueue_row('q', '{1}'::bigint[], '{}', 0, null, 0, null)", NoRows),
     ("enqueue_rows", "trunkline.enqueue_rows('q', '{1}'::bigint[], '{}', 0, null, 0, null)", NoRows),
     ("enqueue_with_columns", "trunkline.enqueue_with_columns('q', '1', '{}')", NoRows),

@@ -33,6 +33,7 @@ pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique_many", "trunkline.enqueue_unique_many('q', '{1}'::bigint[], '{g}')", CLAIM),
     ("enqueue_unique_many_texts", "trunkline.enqueue_unique_many('q', '{1}'::text[], '{h}')", CLAIM),
     ("enqueue_unique_many_text", "trunkline.enqueue_unique_many('q', '{1}', '{i}')", CLAIM),
+    ("enqueue_unique_many_varchars", "trunkline.enqueue_unique_many('q', '{1}'::varchar[], '{j}')", CLAIM),
     ("prune_keys", "trunkline.prune_keys('q')", Along(&["TIDRANGESCAN", "TIDSCAN"])),
     ("take", "trunkline.take('q', 5)", FREED),
     ("ack_many", "trunkline.ack_many('q', IDS, ONES)", FREED),
