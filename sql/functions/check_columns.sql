@@ -4,6 +4,9 @@ create or replace function trunkline.check_columns(queue text, columns jsonb) re
 -- that take a value.
 declare
     main regclass := to_regclass(format('trunkline.%I', 'queue_' || queue));
+    reserved text[] := array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata'] || (
+        select case when q.lanes > 0 then '{lane,line,place,keys}' when q.priorities > 1 then '{lane}' end::text[]
+        from trunkline.queue q where q.name = queue);
     wrong text;
 begin
     if jsonb_typeof(columns) is distinct from 'object' then
@@ -14,7 +17,7 @@ begin
     from jsonb_object_keys(columns) c(name)
     left join pg_attribute a on a.attrelid = main and a.attname = c.name and a.attnum > 0 and not a.attisdropped
     where a.attnum is null or a.attgenerated <> '' or a.attidentity <> ''
-       or c.name in ('id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata', 'lane', 'keys', 'line', 'place')
+       or c.name = any (reserved)
     order by c.name limit 1;
     if wrong is not null then
         raise exception 'queue % has no column % that accepts values', quote_literal(queue), quote_ident(wrong) using errcode = 'undefined_column',

@@ -11,7 +11,7 @@ create or replace function trunkline.own_columns(queue text, ids bigint[]) retur
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, jsonb_strip_nulls(coalesce(q.own, d.own, a.own, ''{}'') - array[''lane'', ''keys''])
+        'select m.id, jsonb_strip_nulls(coalesce(q.own, d.own, a.own, ''{}'') - $2)
          from unnest($1) m(id)
          left join lateral (
              select l.id, l.own from (select r.id, r.size, trunkline.%I(r) as own from trunkline.%I r
@@ -20,5 +20,7 @@ begin
          left join trunkline.%I d on d.id = m.id
          left join trunkline.%I a on a.id = m.id
          where q.id is not null or d.id is not null or a.id is not null',
-        'do_kept_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) using ids;
+        'do_kept_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue)
+        using ids, (select case when q.lanes > 0 then '{lane,line,place,keys}' when q.priorities > 1 then '{lane}' else '{}' end::text[]
+                    from trunkline.queue q where q.name = queue);
 end $$;

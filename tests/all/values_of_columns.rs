@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
+use tokio_postgres::error::SqlState;
 use trunkline::{Draft, Queue, Settings};
 
 use crate::{
@@ -172,4 +173,43 @@ async fn sql_functions_say_what_is_wrong() {
     }
     let none = sql.query("select trunkline.enqueue_many_with_columns('q', '{}', '{}')", &[]).await.expect("nothing");
     assert!(none.is_empty());
+}
+
+/// A column that only queues of another kind have may be the user's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_is_reserved_only_in_queues_that_have_it() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    db.create_queue("ranked", &Settings::new("int8").priorities(3)).await.expect("created");
+    db.create_queue("keyed", &Settings::new("int8").partitions(2)).await.expect("created");
+    sql.batch_execute(
+        "alter table trunkline.queue_q add place text, add lane text, add keys text, add line text;
+         alter table trunkline.queue_ranked add place text, add keys text, add line text",
+    )
+    .await
+    .expect("added");
+    let values = r#"{"keys": "k", "lane": "l", "line": "m", "place": "Oslo"}"#;
+    let drafted = Draft::new(1).column("place", "Oslo").column("lane", "l").column("keys", "k").column("line", "m");
+    let id = queue.enqueue(drafted).await.expect("enqueued").id();
+    let in_sql = format!("select trunkline.enqueue_with_columns('q', '2', '{values}')");
+    let other: i64 = sql.query_one(&in_sql, &[]).await.expect("enqueued").get(0);
+    let own = async || {
+        let own = "select columns::text from trunkline.own_columns('q', $1)";
+        let rows = sql.query(own, &[&[id, other].as_slice()]).await.expect("read");
+        rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()
+    };
+    assert_eq!(own().await, [values, values]);
+    let leased = queue.lease(2).await.expect("leased");
+    queue.bury(&leased[..1], "no").await.expect("held");
+    queue.archive(&leased[1..]).await.expect("held");
+    assert_eq!(own().await, [values, values]);
+    assert_eq!(queue.replay_all().await.expect("replayed"), 1);
+    assert_eq!(own().await, [values, values]);
+    for (queue, reserved) in [("q", "due_at"), ("ranked", "lane"), ("keyed", "place"), ("keyed", "keys")] {
+        let call =
+            format!("select trunkline.enqueue_with_columns('{queue}', '1', '{{\"{reserved}\": \"1\"}}', key => null)");
+        let error = sql.batch_execute(&call).await.expect_err(reserved);
+        assert_eq!(error.code(), Some(&SqlState::UNDEFINED_COLUMN), "{call}: {error:?}");
+    }
+    let call = "select trunkline.own_columns('ranked', array[trunkline.enqueue_with_columns('ranked', '1', '{\"place\": \"Rome\"}')])::text";
+    assert_eq!(sql.query_one(call, &[]).await.expect("read").get::<_, String>(0).matches("Rome").count(), 1);
 }
