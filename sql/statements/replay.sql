@@ -1,2 +1,5 @@
--- Makes dead letters of a queue due now, under the same ids, with a fresh set of attempts. If the ids are null, replays the oldest, up to the limit.
-select id from trunkline.replay_some($1, $2, $3) id
+-- Makes dead letters of a queue due now, under the same ids, with a fresh set of attempts: those with
+-- the given ids or, if the ids are null, a page of those after an id. Returns the last id of the page
+-- (null if there are no more), and how many were replayed.
+select l.ids[pg_catalog.cardinality(l.ids)], (select pg_catalog.count(*) from trunkline.replay_some($1, l.ids, null))
+from (select coalesce($2, trunkline.letters_after($1, $3, $4)) as ids) l

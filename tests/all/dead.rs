@@ -8,7 +8,10 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Failure, Message, Queue, Settings, Wait, postgres::Statement};
 
-use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
+use crate::{
+    costs::pages,
+    fixture::{Place, SOON, connect, enqueued, eventually, place, run_out, until_asleep},
+};
 
 /// Leases and fails all messages, `attempts` times.
 async fn kill(queue: &Queue<i64>, attempts: usize) {
@@ -128,6 +131,29 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     assert_eq!(queue.discard_all().await.expect("discarded"), 22);
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.dead, stats.messages), (0, 0));
+}
+
+/// An old snapshot keeps the entries of letters that were removed. A page does not pass them.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_dead_letters_are_removed_page_by_page_from_the_last_id_on() {
+    let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    let (old, other) = (connect(&url).await, connect(&url).await);
+    let fill = "insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload)
+                select i * 1024, now(), 1, 'no', i from generate_series(1, 25000) i";
+    sql.batch_execute(fill).await.expect("filled");
+    old.batch_execute("begin isolation level repeatable read; select from trunkline.dead_q").await.expect("it reads");
+    other.batch_execute("begin; select from trunkline.dead_q where id = 2048 for update").await.expect("locked");
+    assert_eq!(queue.discard_all().await.expect("discarded"), 24_999, "a locked one is left");
+    let page = async |after: i64| pages(&sql, &format!("select trunkline.letters_after('q', {after}, 100)")).await;
+    page(0).await; // reads the catalog
+    let (first, last) = (page(0).await, page(25_000 * 1024).await);
+    assert!(last + 50 < first, "{first} pages from the beginning on, {last} at the end");
+    old.batch_execute("commit").await.expect("ended");
+    other.batch_execute("commit").await.expect("ended");
+    assert_eq!(queue.discard_all().await.expect("discarded"), 1);
+    sql.batch_execute(fill).await.expect("filled");
+    assert_eq!(queue.replay_all().await.expect("replayed"), 25_000);
+    assert_eq!(queue.stats().await.expect("counted").due, 25_000);
 }
 
 async fn effects(sql: &Client) -> Vec<i64> {

@@ -164,6 +164,7 @@ const INTERNAL: &[&str] = &[
     "page_by_due",
     "gone",
     "discard_some",
+    "letters_after",
     "replay_some",
     "messages_within",
     "settle",

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::SystemTime};
 
 use crate::{
     error::Result,
-    postgres::array::Received,
+    postgres::{
+        array::Received,
+        wire::{Row, only},
+    },
     queue::{
         handle::{Queue, Shared, finish},
         message::{metadata::Metadata, payload::Payload},
@@ -66,53 +69,68 @@ impl<T> Queue<T> {
     /// Makes dead letters due again at once. They keep their ids, and their attempts start again at
     /// zero. Returns the number of replayed messages, and ignores other ids.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
-        self.shared.replay(Some(ids.to_vec()), i64::MAX).await
+        Ok(self.shared.replay(Some(ids.to_vec()), 0).await?.count)
     }
 
     /// Replays all dead letters, one page per transaction. Returns the number of replayed messages.
     pub async fn replay_all(&self) -> Result<usize> {
-        page_by_page(|| self.shared.replay(None, PAGE)).await
+        page_by_page(|after| self.shared.replay(None, after)).await
     }
 
     /// Deletes dead letters permanently. Returns the number of deleted messages.
     pub async fn discard(&self, ids: &[i64]) -> Result<usize> {
-        self.shared.discard(Some(ids), i64::MAX).await
+        Ok(self.shared.discard(Some(ids), 0).await?.count)
     }
 
     /// Deletes all dead letters permanently, one page per transaction. Returns the number of
     /// deleted messages.
     pub async fn discard_all(&self) -> Result<usize> {
-        page_by_page(|| self.shared.discard(None, PAGE)).await
+        page_by_page(|after| self.shared.discard(None, after)).await
+    }
+}
+
+/// A processed page of dead letters.
+struct Page {
+    /// The id after which the next page begins; `None` if there are no more dead letters.
+    last: Option<i64>,
+    count: usize,
+}
+
+impl Page {
+    fn read(rows: &[Row]) -> Result<Self> {
+        let row = only(rows)?;
+        Ok(Self { last: row.read(0)?, count: row.read::<i64>(1)? as usize })
     }
 }
 
 impl Shared {
-    /// Replays dead letters, and wakes waiting consumers even if the caller stops waiting.
-    async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
+    /// Replays dead letters with these ids, or a page of those after an id. Wakes waiting consumers
+    /// even if the caller stops waiting.
+    async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, after: i64) -> Result<Page> {
         let shared = self.clone();
         let work = async move {
-            let replayed = shared.query(&shared.sql.replay, &[&shared.name(), &ids, &most]).await?.len();
-            if replayed > 0 {
+            let rows = shared.query(&shared.sql.replay, &[&shared.name(), &ids, &after, &PAGE]).await?;
+            let page = Page::read(&rows)?;
+            if page.count > 0 {
                 shared.db.wake(&shared.channel);
             }
-            Ok(replayed)
+            Ok(page)
         };
         finish("a replay", work).await
     }
 
-    async fn discard(&self, ids: Option<&[i64]>, most: i64) -> Result<usize> {
-        Ok(self.query(&self.sql.discard, &[&self.name(), &ids, &most]).await?.len())
+    async fn discard(&self, ids: Option<&[i64]>, after: i64) -> Result<Page> {
+        Page::read(&self.query(&self.sql.discard, &[&self.name(), &ids, &after, &PAGE]).await?)
     }
 }
 
-/// Processes one page after another, until a page is not full.
-async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
-    let mut count = 0;
+/// Processes one page after another, until there are no more dead letters.
+async fn page_by_page<F: Future<Output = Result<Page>>>(process: impl Fn(i64) -> F) -> Result<usize> {
+    let (mut count, mut after) = (0, i64::MIN);
     loop {
-        let rows = page().await?;
-        count += rows;
-        if rows < PAGE as usize {
-            return Ok(count);
-        }
+        let page = process(after).await?;
+        count += page.count;
+        let Some(last) = page.last else { return Ok(count) };
+        after = last;
     }
 }
