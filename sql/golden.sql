@@ -4760,7 +4760,7 @@ function prune(queue text, age interval) returns bigint language plpgsql volatil
 
 function prune_keys(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function purge(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
 function raise_in_use(queue text, period text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -1,2 +1,2 @@
 -- Also deletes leased messages. Their workers find the leases lost.
-with gone as (delete from trunkline.{queue_} returning size) select coalesce(pg_catalog.sum(size), 0)::bigint from gone
+select trunkline.purge($1)

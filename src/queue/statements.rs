@@ -103,21 +103,18 @@ impl QueueKind {
                 dead: include_str!("../../sql/statements/plain/dead.sql"),
                 peek: include_str!("../../sql/statements/plain/peek.sql"),
                 archived: include_str!("../../sql/statements/plain/archived.sql"),
-                purge: include_str!("../../sql/statements/purge.sql"),
             },
             Self::Priority => Texts {
                 enqueue_in: include_str!("../../sql/statements/priority/enqueue_in.sql"),
                 dead: include_str!("../../sql/statements/priority/dead.sql"),
                 peek: include_str!("../../sql/statements/priority/peek.sql"),
                 archived: include_str!("../../sql/statements/priority/archived.sql"),
-                purge: include_str!("../../sql/statements/purge.sql"),
             },
             Self::Partitioned => Texts {
                 enqueue_in: include_str!("../../sql/statements/partitioned/enqueue_in.sql"),
                 dead: include_str!("../../sql/statements/partitioned/dead.sql"),
                 peek: include_str!("../../sql/statements/partitioned/peek.sql"),
                 archived: include_str!("../../sql/statements/partitioned/archived.sql"),
-                purge: include_str!("../../sql/statements/partitioned/purge.sql"),
             },
         }
     }
@@ -160,7 +157,6 @@ struct Texts {
     dead: &'static str,
     peek: &'static str,
     archived: &'static str,
-    purge: &'static str,
 }
 
 impl Statements {
@@ -200,7 +196,7 @@ impl Statements {
             stats: of("stats", include_str!("../../sql/statements/stats.sql")),
             peek: of("peek", texts.peek).reading(),
             archived: of("archived", texts.archived).reading(),
-            purge: of("purge", texts.purge),
+            purge: of("purge", include_str!("../../sql/statements/purge.sql")),
             prune: of("prune", include_str!("../../sql/statements/prune.sql")),
             gone: of("gone", include_str!("../../sql/statements/gone.sql")),
             find: of("find", include_str!("../../sql/statements/find.sql")).reading(),

@@ -71,7 +71,7 @@ impl<T> Queue<T> {
     /// Deletes the queue's due, delayed and leased messages. Dead letters and archived messages
     /// stay. Returns the number of deleted messages.
     pub async fn purge(&self) -> Result<u64> {
-        let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
+        let rows = self.shared.query(&self.shared.sql.purge, &[&self.shared.name()]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 }

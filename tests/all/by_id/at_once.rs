@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use tokio::{task::JoinSet, time::timeout};
-use trunkline::{Settings, postgres::Statement};
+use trunkline::{Draft, Settings, postgres::Statement};
 
 use super::{HOUR, NOW};
-use crate::fixture::{Place, SOON, enqueued, place};
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
 const COUNT: i64 = 4096;
 
@@ -100,4 +100,39 @@ async fn cancel_waits_for_the_transaction_that_has_the_message() {
         }
     }
     assert_eq!(queue.cancel(&ids).await.expect("cancelled"), ids[1..]);
+}
+
+/// A lease that was extended has moved behind the others in the table, but a purge locks its row
+/// first.
+#[tokio::test(flavor = "multi_thread")]
+async fn purge_and_a_transaction_that_ends_leases_do_not_deadlock() {
+    for (keyed, in_sql) in [(false, false), (false, true), (true, false), (true, true)] {
+        let settings = Settings::new("int8").partitions(u32::from(keyed));
+        let Place { queue, sql, url, .. } = place::<i64>(settings).await;
+        let draft = |n| if keyed { Draft::new(n).key("k") } else { Draft::new(n) };
+        let (one, two) = (queue.enqueue(draft(1)).await, queue.enqueue(draft(2)).await);
+        let (one, two) = (one.expect("enqueued").id(), two.expect("enqueued").id());
+        let lease = if keyed { "lease_partition('q', 2)" } else { "lease('q', 2)" };
+        sql.batch_execute(&format!("select trunkline.{lease}")).await.expect("leased");
+        sql.execute("select trunkline.extend('q', $1, 1, '1 hour')", &[&one]).await.expect("extended");
+        let ack = "select trunkline.ack('q', $1, 1)";
+        sql.batch_execute("begin").await.expect("begun");
+        sql.execute(ack, &[&one]).await.expect("held");
+        let other = connect(&url).await;
+        let purging = tokio::spawn(async move {
+            if in_sql {
+                let row = other.query_one("select trunkline.purge('q')", &[]).await.expect("purged");
+                row.get::<_, i64>(0).unsigned_abs()
+            } else {
+                queue.purge().await.expect("purged")
+            }
+        });
+        let waits = "select count(*) from pg_locks l join pg_stat_activity a using (pid)
+                     where not l.granted and a.datname = current_database()";
+        let asked = async || sql.query_one(waits, &[]).await.expect("asked").get::<_, i64>(0) == 1;
+        eventually("the purge waits", asked).await;
+        sql.execute(ack, &[&two]).await.expect("no deadlock");
+        sql.batch_execute("commit").await.expect("committed");
+        assert_eq!(timeout(SOON, purging).await.expect("in time").expect("no panic"), 0);
+    }
 }

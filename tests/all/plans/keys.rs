@@ -22,7 +22,6 @@ pub const STATEMENTS: &[Planned] = &[
     ("partitioned/peek", "'q', '-infinity', 0, 100", Way::Either(&["due_q"])),
     ("partitioned/dead", "0, 100", Way::NoRows),
     ("partitioned/archived", "0, 100", Way::NoRows),
-    ("partitioned/purge", "", Way::All("empties the table")),
     ("partitioned/lanes", "20, null, 1, '-infinity'", Way::Either(&["place_q", "key_q", "due_q", "TIDSCAN"])),
     ("partitioned/lanes_in", "1", Way::Either(&["due_q", "place_q"])),
     ("partitioned/leave", "1", Way::Either(&["due_q"])),

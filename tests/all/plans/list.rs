@@ -92,7 +92,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("pick", "IDS, true", KEY),
     ("cancel_in", "'q', IDS", KEY),
     ("reschedule_in", "'q', '{2048,3072}', 60", KEY),
-    ("purge", "", All("empties the table")),
+    ("purge", "'q'", All("empties the table")),
     ("stats", "", All("counts every message")),
     ("send_direct", r"'q', '\x01', null", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_for", "'c', 'q', 1", NoRows),
