@@ -2,6 +2,7 @@
 //! reads from streams.
 
 mod connect;
+mod delivered;
 mod refusal;
 mod sink;
 mod source;

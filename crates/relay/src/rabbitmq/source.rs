@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use lapin::{
-    BasicProperties, Channel, Consumer,
-    message::Delivery,
+    Channel, Consumer,
     options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions},
     types::{AMQPValue, FieldTable, ShortString},
 };
 use tokio::time::timeout;
 
-use super::connect::{PATIENCE, Reach, silent};
+use super::{
+    connect::{PATIENCE, Reach, silent},
+    delivered::{OFFSET, incoming, offset},
+};
 use crate::{
     address::Address,
     error::{Error, Result},
-    header::{self, Broker, Header, Headers, Value},
-    outgoing::ID,
     source::{BYTES, Incoming, Source},
 };
 
@@ -29,18 +28,16 @@ const AHEAD: u16 = 128;
 const FEWEST: usize = 4;
 /// The upper limit for the number of messages that the broker sends in advance.
 const MOST: usize = 8192;
-/// The consumer's argument with the start offset, and the header with a message's offset.
-const OFFSET: &str = "x-stream-offset";
 
 /// A RabbitMQ stream, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
 /// oldest message. The position is a message's offset.
 ///
 /// Only streams have positions: a quorum or classic queue deletes delivered messages.
 ///
-/// The stream may not continue from the position, because it dropped old messages or is another
-/// stream with the same name. Then reading ends with a gap, unless `accept-gap=true`. If a stream
-/// was deleted and created again, and has since grown beyond the position, the source cannot
-/// distinguish it from the old stream.
+/// The stream may not continue from the position, because it dropped old messages (before or during
+/// reading) or is another stream with the same name. Then reading ends with a gap, unless
+/// `accept-gap=true`. If a stream was deleted and created again, and has since grown beyond the
+/// position, the source cannot distinguish it from the old stream.
 pub struct RabbitmqSource {
     broker: String,
     stream: ShortString,
@@ -123,16 +120,12 @@ impl RabbitmqSource {
     /// Returns the offset after which to continue. Reads both ends of the stream to check that the
     /// stream contains the position.
     async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
-        match self.end("first", |_| true).await? {
-            Some(oldest) if oldest > at + 1 => {
-                self.gap(format!("{} messages are gone, {} to {}", oldest - at - 1, at + 1, oldest - 1))?;
-                return Ok(Some(at));
-            }
-            _ => {}
+        if let Some(oldest) = self.end("first", |_| true).await?.filter(|oldest| *oldest > at + 1) {
+            self.gap(gone(at, oldest))?;
+            return Ok(Some(at));
         }
         let last = self.end("last", |offset| offset >= at).await?;
-        // A slow broker is no gap.
-        let Some(last) = last else { return Err(self.said("the stream hands nothing over yet")) };
+        let last = last.ok_or_else(|| self.slow())?;
         if last >= at {
             return Ok(Some(at));
         }
@@ -140,6 +133,26 @@ impl RabbitmqSource {
         // The stream may be the same one without its last messages. The source does not read the
         // remaining messages twice.
         Ok(Some(last))
+    }
+
+    /// Reports messages between two offsets that the stream dropped before the consumer reached
+    /// them. The broker then continues with the oldest message, without an error.
+    ///
+    /// Missing offsets alone are no gap, because a stream also stores the state of its publishers
+    /// and consumers. It does so at the start of each segment, with one offset. A gap has at least
+    /// a whole segment.
+    async fn dropped(&mut self, at: u64, next: u64) -> Result<()> {
+        if next <= at + 2 {
+            return Ok(());
+        }
+        let oldest = self.end("first", |_| true).await?.ok_or_else(|| self.slow())?;
+        if oldest > at + 1 { self.gap(gone(at, next)) } else { Ok(()) }
+    }
+
+    /// Returns the error for a broker that does not send the messages of a stream in time. This is
+    /// no gap.
+    fn slow(&self) -> Error {
+        self.said("the stream hands nothing over yet")
     }
 
     /// Fails because of a gap, or warns if the caller accepts gaps.
@@ -207,6 +220,12 @@ impl RabbitmqSource {
                 _ => return Ok(read),
             };
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
+            if let Some(at) = reading.behind
+                && let Err(error) = self.dropped(at, offset).await
+            {
+                // Returns the messages before the gap; the next read detects the gap again.
+                return if read.is_empty() { Err(error) } else { Ok(read) };
+            }
             // A chunk may start before the requested offset.
             if reading.behind.is_none_or(|at| offset > at) {
                 (reading.at, reading.behind) = (Some(offset), Some(offset));
@@ -248,85 +267,17 @@ impl Source for RabbitmqSource {
     }
 }
 
+/// Describes the missing messages between two offsets.
+fn gone(at: u64, next: u64) -> String {
+    format!("{} messages are gone, {} to {}", next - at - 1, at + 1, next - 1)
+}
+
 /// Returns the number of messages to request in advance, so that they fit into `BYTES` if they have
 /// the average size of the messages read so far.
 fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
     let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
     let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);
     if fits > now * 8 || fits < now / 4 { u16::try_from(fits).unwrap_or(ahead) } else { ahead }
-}
-
-fn offset(delivery: &Delivery) -> Option<u64> {
-    match delivery.properties.headers().as_ref()?.inner().get(OFFSET)? {
-        AMQPValue::LongLongInt(offset) => u64::try_from(*offset).ok(),
-        _ => None,
-    }
-}
-
-fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
-    let properties = &delivery.properties;
-    let table = properties.headers().iter().flat_map(FieldTable::inner).filter(|(name, _)| name.as_str() != OFFSET);
-    let table: Vec<_> = table.map(|(name, value)| Header::new(name.as_str(), value_of(value))).collect();
-    let id = table.iter().find(|header| header.name() == Some(ID)).map(|header| &header.value);
-    let mut own = properties_of(properties);
-    // Omits the id that the relay itself set.
-    own.retain(|header| header.name() != Some("message-id") || Some(&header.value) != id);
-    // Omits headers that are equal to a property.
-    let news: Vec<_> = table.iter().filter(|header| !own.contains(header)).cloned().collect();
-    let Headers { metadata, key } = header::metadata(&Broker::RABBITMQ, own.into_iter().chain(news));
-    Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }
-}
-
-/// Returns the properties as headers, except the delivery mode.
-fn properties_of(properties: &BasicProperties) -> Vec<Header<'_>> {
-    let texts = [
-        ("content-type", properties.content_type()),
-        ("content-encoding", properties.content_encoding()),
-        ("correlation-id", properties.correlation_id()),
-        ("message-id", properties.message_id()),
-        ("type", properties.kind()),
-        ("reply-to", properties.reply_to()),
-        ("expiration", properties.expiration()),
-        ("user-id", properties.user_id()),
-        ("app-id", properties.app_id()),
-        ("cluster-id", properties.cluster_id()),
-    ];
-    let numbers = [("priority", properties.priority().map(u64::from)), ("timestamp", *properties.timestamp())];
-    let texts = texts
-        .into_iter()
-        .filter_map(|(name, text)| Some(Header::new(name, Value::of(text.as_ref()?.as_str().as_bytes()))));
-    texts
-        .chain(numbers.into_iter().filter_map(|(name, number)| Some(Header::text(name, number?.to_string()))))
-        .collect()
-}
-
-/// Converts a header's value: texts, numbers and booleans to text, other types to JSON.
-fn value_of(value: &AMQPValue) -> Value<'_> {
-    Value::Text(
-        match value {
-            AMQPValue::LongString(text) => return Value::of(text.as_bytes()),
-            AMQPValue::ShortString(text) => return Value::of(text.as_str().as_bytes()),
-            AMQPValue::Void => return Value::Null,
-            AMQPValue::Boolean(truth) => truth.to_string(),
-            AMQPValue::ShortShortInt(number) => number.to_string(),
-            AMQPValue::ShortShortUInt(number) => number.to_string(),
-            AMQPValue::ShortInt(number) => number.to_string(),
-            AMQPValue::ShortUInt(number) => number.to_string(),
-            AMQPValue::LongInt(number) => number.to_string(),
-            AMQPValue::LongUInt(number) => number.to_string(),
-            AMQPValue::LongLongInt(number) => number.to_string(),
-            AMQPValue::Timestamp(seconds) => seconds.to_string(),
-            AMQPValue::Float(number) => number.to_string(),
-            AMQPValue::Double(number) => number.to_string(),
-            AMQPValue::DecimalValue(_)
-            | AMQPValue::FieldArray(_)
-            | AMQPValue::FieldTable(_)
-            | AMQPValue::ByteArray(_) => {
-                return Value::Amqp(serde_json::to_string(value).unwrap_or_default().into());
-            }
-        }
-        .into(),
-    )
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ mod exact;
 mod failover;
 #[cfg(feature = "nats")]
 mod gaps;
+#[cfg(feature = "rabbitmq")]
+mod overtaken;
 #[cfg(feature = "nats")]
 mod crowd;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
