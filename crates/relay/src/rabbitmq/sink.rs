@@ -224,8 +224,9 @@ fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> V
     }
     if !returned.is_empty() {
         for ((message, _), sent) in batch.iter().zip(&mut sent) {
-            if let Some(words) = returned.remove(&message.id) {
-                *sent = Ok(Outcome::RefusedForGood(words));
+            // A batch may contain the same message twice, if its lease expired.
+            if let Some(words) = returned.get(&message.id) {
+                *sent = Ok(Outcome::RefusedForGood(words.clone()));
             }
         }
     }
@@ -276,4 +277,27 @@ fn value(value: &Value<'_>) -> Result<AMQPValue, String> {
             serde_json::from_str(json).map_err(|cause| format!("a header is not an AMQP value: {cause}"))?
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lapin::message::Delivery;
+
+    #[test]
+    fn unroutable_message_that_a_batch_contains_twice_is_refused_twice() {
+        let message = Outgoing::new("q/1/7", "nowhere", "x");
+        let returned = || {
+            let mut delivery = Delivery::mock(0, "".into(), "nowhere".into(), false, Vec::new());
+            delivery.properties = properties(&message).expect("they fit");
+            BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() }
+        };
+        let other = Outgoing::new("q/1/8", "orders", "x");
+        let batch: Vec<_> = [&message, &other, &message].map(|one| (one, BasicProperties::default())).into();
+        let confirmed = [Some(returned()), None, Some(returned())].map(|back| Ok(Confirmation::Ack(back)));
+        let outcomes: Vec<_> =
+            told(&batch, confirmed.into()).into_iter().map(|sent| sent.expect("an answer")).collect();
+        let refused = Outcome::RefusedForGood("NO_ROUTE (312)".to_owned());
+        assert_eq!(outcomes, [refused.clone(), Outcome::Confirmed, refused]);
+    }
 }
