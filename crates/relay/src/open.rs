@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     address::Address,
     error::{Error, Result},
+    header::Broker,
     sink::Sink,
     source::Source,
     template::Template,
@@ -34,11 +35,11 @@ const SCHEMES: [(&str, &[&str]); 4] = [
 /// `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
-/// If the address or the route is invalid, this build does not support the broker, or the broker
-/// cannot be reached now.
+/// If the address or the route is invalid, no message can be sent to a route without fields, this
+/// build does not support the broker, or the broker cannot be reached now.
 pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
     let address = parsed(address)?;
-    let route: Template = address.path.parse()?;
+    let route = routed(&address)?;
     let sink: Arc<dyn Sink> = match &*address.scheme {
         #[cfg(feature = "kafka")]
         "kafka" => Arc::new(crate::kafka::KafkaSink::open(&address).await?),
@@ -51,6 +52,22 @@ pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
         other => return Err(unknown(other)),
     };
     Ok((sink, route))
+}
+
+/// Parses the route. If all messages have the same destination, also checks the destination:
+/// otherwise every message would become a dead letter.
+fn routed(address: &Address) -> Result<Template> {
+    let route: Template = address.path.parse()?;
+    let broker = match &*address.scheme {
+        "kafka" => Broker::KAFKA,
+        "rabbitmq" | "rabbitmqs" | "amqp" | "amqps" => Broker::RABBITMQ,
+        "nats" | "tls" => Broker::NATS,
+        _ => Broker::REDIS,
+    };
+    if let Some(to) = route.fixed() {
+        (broker.destination)(to).map_err(Error::usage)?;
+    }
+    Ok(route)
 }
 
 /// Opens the source of an address: `nats://host/STREAM`.
@@ -94,7 +111,7 @@ fn unknown(scheme: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::parsed;
+    use super::{parsed, routed};
 
     #[test]
     fn unknown_broker_is_said_before_anything_else() {
@@ -104,5 +121,21 @@ mod tests {
         }
         let error = parsed("x/y").expect_err("no scheme").to_string();
         assert!(error.contains("no scheme"), "{error}");
+    }
+    #[test]
+    fn route_that_no_message_can_take_is_refused_at_the_start() {
+        for (address, why) in [
+            ("nats://host/orders..new", "an empty token"),
+            ("nats://host/orders.>", "wildcards"),
+            ("kafka://host/orders/new", "the topic"),
+            ("rabbitmq://host/{long}", "255 bytes"),
+        ] {
+            let address = address.replace("{long}", &"x".repeat(256)).parse().expect("an address");
+            let error = routed(&address).expect_err(why);
+            assert!(error.is_usage() && error.to_string().contains(why), "{error}");
+        }
+        for address in ["nats://host/orders.new", "nats://host/orders.{+metadata.to}", "redis://host/a:b"] {
+            routed(&address.parse().expect("an address")).expect(address);
+        }
     }
 }
