@@ -26,6 +26,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = |why: &str| Error::usage(format!("the address {:?} cannot be used: {why}", shown(text)));
         let (scheme, rest) = text.split_once("://").ok_or_else(|| bad("it has no scheme, such as nats://"))?;
+        if cuts_login(rest) {
+            return Err(Error::usage("the address cannot be used: escape / in the password as %2F, and ? as %3F"));
+        }
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (servers, path) =
             rest.split_once('/').ok_or_else(|| bad("it names no topic, subject or stream: …/NAME"))?;
@@ -95,6 +98,18 @@ impl std::fmt::Debug for Address {
     }
 }
 
+/// Returns true if the password of an address probably contains an unescaped `/` or `?`: an `@`
+/// follows this sign, and a port before it is not a number.
+fn cuts_login(rest: &str) -> bool {
+    let (servers, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let hosts = servers.rsplit_once('@').map_or(servers, |(_, hosts)| hosts);
+    let has_other_port = |host: &str| {
+        let end = host.rfind(']').map_or(0, |end| end + 1); // an IPv6 address contains colons
+        host[end..].split_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_err())
+    };
+    after.contains('@') && hosts.split(',').any(has_other_port)
+}
+
 /// Removes user and password from an address.
 fn shown(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
@@ -125,6 +140,15 @@ mod tests {
         for bad in ["nats", "nats://u:secret@host", "nats://u:secret@host/", "nats:///x"] {
             let error = bad.parse::<Address>().expect_err(bad).to_string();
             assert!(!error.contains("secret"), "{error}");
+        }
+        for bad in ["u:secret/or@host/x", "u:se/cret@host/x", "u:secret?or@host/x", "h:1,u:secret/or@[::1]:4222/x"] {
+            let error = format!("nats://{bad}").parse::<Address>().expect_err(bad).to_string();
+            assert!(error.contains("%2F") && !error.contains("u:se") && !error.contains("cret"), "{error}");
+        }
+        for good in
+            ["u:p%2Fw@host/a@b", "u:p,w@host/a@b", "host:4222/a@b", "[::1]:4222/a@b", "[::1]/x?y=a@b", "u:p@host/x"]
+        {
+            format!("nats://{good}").parse::<Address>().expect(good);
         }
     }
 }

@@ -70,6 +70,14 @@ fn an_option_is_what_libpq_takes_it_for() {
 }
 
 #[test]
+fn part_of_a_password_is_not_quoted_as_an_option() {
+    for text in ["postgres://u:p@a?secret@h/d", "postgres://u:p@a?b&secret@h/d", "postgres://h/d?password=secret%ff"] {
+        let found = read(text);
+        assert!(found.contains("an option of the connection string") && !found.contains("secret"), "{found}");
+    }
+}
+
+#[test]
 fn tls_is_kept_when_host_looks_like_a_socket() {
     for text in ["host=/tmp hostaddr=10.0.0.1 sslmode=verify-full", "host=h,/tmp hostaddr=10.0.0.1,10.0.0.2"] {
         assert!(read(text).contains("so hostaddr cannot be set: remove one of the two"), "{}", read(text));

@@ -24,10 +24,8 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     settings.push(Setting::in_text("port", ports));
     settings.retain(|setting| !setting.value.is_empty());
     for option in query.split('&').filter(|option| !option.is_empty()) {
-        let (key, value) = option
-            .split_once('=')
-            .ok_or_else(|| Error::invalid(format!("the option {option:?} of the connection string has no value")))?;
-        let [key, value] = [key, value].map(|text| decoded(text).ok_or_else(|| not_utf8(&format!("{text:?}"))));
+        let (key, value) = option.split_once('=').ok_or_else(|| without_value(option, query))?;
+        let [key, value] = [key, value].map(|text| decoded(text).ok_or_else(|| not_utf8("an option")));
         settings.push(Setting::in_text(key?, value?));
     }
     Ok(settings)
@@ -51,6 +49,17 @@ fn places(text: &str) -> Result<(String, String)> {
     }
     let named = ports.iter().any(|port| !port.is_empty());
     Ok((hosts.join(","), if named { ports.join(",") } else { String::new() }))
+}
+
+/// Returns the error for an option without a value. With an at sign in the query, the option may be
+/// part of a password that contains `@` and `?`. Then the error does not quote the option.
+fn without_value(option: &str, query: &str) -> Error {
+    Error::invalid(match query.contains('@') {
+        true => {
+            "an option of the connection string has no value; in a password, write @ as %40 and ? as %3F".to_owned()
+        }
+        false => format!("the option {option:?} of the connection string has no value"),
+    })
 }
 
 fn not_utf8(what: &str) -> Error {
