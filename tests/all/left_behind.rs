@@ -1,5 +1,5 @@
-//! Connections are reused. Settings that a statement or a transaction makes for its session are
-//! reset before the next caller uses the connection.
+//! Connections are reused. Settings and temporary tables that a statement or a transaction makes
+//! for its session are removed before the next caller uses the connection.
 
 use trunkline::{Db, postgres::Statement};
 
@@ -81,6 +81,32 @@ async fn session_settings_of_a_transaction_end_with_it() {
     transaction.commit().await.expect("committed");
     assert_eq!(shown().await, before);
     db.run(&Nothing::of(format!("drop role {role}")), ()).await.expect("dropped");
+}
+
+#[tokio::test]
+async fn temporary_table_is_not_left_to_the_next_caller() {
+    let db = table().await;
+    let count = Statement::<(), (i64,)>::new("select count(*) from t");
+    for text in
+        ["create temp table t as select 1 as n", "select 1 as n into temporary t", "create table pg_temp.t (n int)"]
+    {
+        for _ in 0..3 {
+            db.run(&Nothing::new(text), ()).await.expect(text); // on both connections that statements share
+            assert_eq!(db.run(&count, ()).await.expect("counted"), (0,), "{text}");
+        }
+        for end in ["commit", "dropped", "commit"] {
+            let transaction = db.begin().await.expect("begun");
+            transaction.run(&Nothing::new(text), ()).await.expect(text);
+            transaction.run(&Nothing::new("insert into t values (1)"), ()).await.expect("inserted");
+            match end {
+                "commit" => transaction.commit().await.expect("committed"),
+                _ => drop(transaction),
+            }
+        }
+        let transaction = db.begin().await.expect("begun");
+        assert_eq!(transaction.run(&count, ()).await.expect("counted"), (0,), "{text}");
+        transaction.commit().await.expect("committed");
+    }
 }
 
 #[tokio::test]

@@ -16,8 +16,21 @@ pub(super) fn soils(text: &str) -> bool {
     match first {
         "set" => !matches!(word(rest).0, "local" | "transaction" | "constraints"),
         "reset" | "discard" | "listen" | "declare" | "do" => true,
-        _ => ["set_config", "advisory_lock"].iter().any(|function| text.contains(function)),
+        _ => {
+            ["set_config", "advisory_lock"].iter().any(|function| text.contains(function))
+                || makes_temporary(&text, first == "create")
+        }
     }
+}
+
+/// Returns true if a statement may create a temporary table, view or sequence.
+fn makes_temporary(text: &str, creates: bool) -> bool {
+    let mut before = "";
+    text.split(|sign| !is_of_word(sign)).filter(|word| !word.is_empty()).any(|word| {
+        let before = std::mem::replace(&mut before, word);
+        let may_follow = creates || matches!(before, "create" | "replace" | "into" | "local" | "global");
+        word == "pg_temp" || may_follow && matches!(word, "temp" | "temporary")
+    })
 }
 
 /// Returns true if a statement copies data from or to the client. A false positive is an error for
@@ -198,6 +211,13 @@ mod tests {
             "do $$ begin perform f(); end $$",
             "with a as (select SET_CONFIG($1, $2, false)) select",
             "select pg_try_advisory_lock(1)",
+            "CREATE TEMP TABLE t (n int)",
+            "create local temporary table t as select 1",
+            "create or replace temp view v as select 1",
+            "select 1 as n into temp t",
+            "with a as (select 1) select * into temporary t from a",
+            "explain analyze create temp table t as select 1",
+            "create table pg_temp.t (n int)",
         ] {
             assert!(soils(text), "{text}");
         }
@@ -213,6 +233,9 @@ mod tests {
             "select setval('s', 1)",
             "select pg_advisory_xact_lock(1)",
             "settle",
+            "create table temperature (attempt int)",
+            "select temp from temporary",
+            "insert into t select attempt from tempo",
             IN_CATALOG,
         ] {
             assert!(!soils(text), "{text}");
