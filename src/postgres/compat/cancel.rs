@@ -1,14 +1,22 @@
 //! Requests to cancel the statement that is running on a connection.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use postgres_protocol::message::frontend;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
 
 use super::{encryption::Encryption, failure::Error};
 use crate::postgres::{
     target::Target,
     wire::{Peer, reopen},
 };
+
+/// The maximum time to wait until the server closes the connection of a request.
+const CLOSES: Duration = Duration::from_secs(5);
 
 /// A token that can cancel the statement that a client is running. It uses a separate connection.
 #[derive(Clone)]
@@ -52,9 +60,11 @@ impl CancelToken {
         }
         stream.write_all(&message).await.map_err(Error::other)?;
         stream.flush().await.map_err(Error::other)?;
-        // The server closes the connection after it has signalled the process.
+        // The server closes the connection after it has signalled the process. A server or a pooler
+        // that hangs does not close it.
         let mut rest = [0; 16];
-        while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+        let closed = async { while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {} };
+        let _ = timeout(CLOSES, closed).await;
         Ok(())
     }
 }
@@ -62,5 +72,22 @@ impl CancelToken {
 impl std::fmt::Debug for CancelToken {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("CancelToken").field("process_id", &self.process_id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_postgres::NoTls;
+
+    #[tokio::test(start_paused = true)]
+    async fn request_to_a_server_that_never_closes_ends() {
+        let target = Target::parse_in("host=h", |_| None).expect("a valid string");
+        let token = CancelToken { target, peer: None, process_id: 1, key: Bytes::from_static(b"key.") };
+        let (ours, mut server) = tokio::io::duplex(1 << 10);
+        timeout(CLOSES * 2, token.cancel_query_raw(ours, NoTls)).await.expect("in time").expect("sent");
+        let mut sent = [0; 16];
+        server.read_exact(&mut sent).await.expect("sent");
+        assert_eq!(&sent[12..], b"key.");
     }
 }
