@@ -61,6 +61,7 @@ mod generic_client;
 mod compat;
 mod round_trips;
 mod left_behind;
+mod changed_columns;
 mod asides;
 mod pooler;
 mod tls;

@@ -83,7 +83,7 @@ pub async fn copy_in<T>(client: &Arc<ClientSession>, form: Form<'_>) -> Result<C
     loop {
         match messages.next().await {
             Some(Ok((b'G', _))) => break,
-            Some(Ok((b'1' | b'2' | b'Z', _))) => {}
+            Some(Ok((b'1' | b'2' | b'n' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
             // The server skips all messages up to the Sync, and then sends the error.
             Some(Ok((b'E', _))) => beginning.abort(),

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{failure::Error, session::ClientSession};
-use crate::postgres::wire::{Arrived, Incoming, frames_at};
+use crate::postgres::wire::{Arrived, Columns, Incoming, frames_at};
 
 /// The messages of a streamed reply. If this value is dropped, the rest of the reply is skipped.
 pub(super) struct ReplyMessages {
@@ -18,17 +18,22 @@ pub(super) struct ReplyMessages {
     waiting: Option<usize>,
     chunks: VecDeque<Bytes>,
     at: usize,
+    /// The columns of the rows, if they differ from the columns of the statement.
+    columns: Option<Arc<Columns>>,
     failure: Option<Error>,
 }
 
 impl ReplyMessages {
     pub fn new(client: Arc<ClientSession>, incoming: Incoming) -> Self {
-        Self { client, incoming: Some(incoming), waiting: None, chunks: VecDeque::new(), at: 0, failure: None }
+        let mut messages = Self::arrived(client, &[]);
+        messages.incoming = Some(incoming);
+        messages
     }
 
     /// Creates this value for a reply that has already arrived.
     pub fn arrived(client: Arc<ClientSession>, chunks: &[Bytes]) -> Self {
-        Self { client, incoming: None, waiting: None, chunks: chunks.iter().cloned().collect(), at: 0, failure: None }
+        let chunks = chunks.iter().cloned().collect();
+        Self { client, incoming: None, waiting: None, chunks, at: 0, columns: None, failure: None }
     }
 
     /// Returns the type and the body of the next message, or `None` at the end. If the reply ends
@@ -47,8 +52,9 @@ impl ReplyMessages {
             let Some(incoming) = &mut self.incoming else { return Poll::Ready(self.failure.take().map(Err)) };
             let polled = incoming.poll_rows(&mut self.waiting, context);
             self.client.connection.read_on();
-            let Arrived { chunks, end } = ready!(polled);
-            self.chunks.extend(chunks);
+            let Arrived { messages, end } = ready!(polled);
+            self.chunks.extend(messages.chunks);
+            self.columns = messages.columns;
             if let Some(end) = end {
                 self.incoming = None;
                 let failure = end.inspect_err(|failure| self.client.connection.forget_outdated(failure)).err();
@@ -59,6 +65,12 @@ impl ReplyMessages {
 
     pub async fn next(&mut self) -> Option<Result<(u8, Bytes), Error>> {
         std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Returns the columns of the next rows, if they differ from the columns of the statement. Only
+    /// the first call after their arrival returns them.
+    pub fn changed(&mut self) -> Option<Arc<Columns>> {
+        self.columns.take()
     }
 
     pub fn client(&self) -> &Arc<ClientSession> {

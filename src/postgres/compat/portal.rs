@@ -99,7 +99,9 @@ fn open<'a, P: BorrowToSql>(
     };
     async move {
         opened?;
-        query::send(client, group).await?;
+        let reply = query::send(client, group).await?;
+        let changed = statement.prepared().columns.changed_in(reply.chunks());
+        let statement = changed.map_or(statement.clone(), |columns| statement.with_columns(columns));
         Ok(Portal { name, statement, client: Arc::downgrade(client) })
     }
 }

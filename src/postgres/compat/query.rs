@@ -66,6 +66,8 @@ pub(super) async fn send(client: &ClientSession, group: Group) -> Result<Reply, 
 
 pub(super) fn read(statement: &Statement, reply: &Reply, place: usize) -> Vec<Row> {
     let rows = reply.rows(place, &statement.prepared().columns);
+    let changed = reply.changed(place).map(|columns| statement.with_columns(columns.clone()));
+    let statement = changed.as_ref().unwrap_or(statement);
     rows.into_iter().map(|values| Row { statement: statement.clone(), values }).collect()
 }
 
@@ -190,6 +192,9 @@ impl Stream for RowStream {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 Some(Ok((b'D', body))) => {
+                    if let Some(columns) = this.messages.changed() {
+                        this.statement = this.statement.with_columns(columns);
+                    }
                     let values = wire::Row::arrived(this.statement.prepared().columns.clone(), body);
                     return Poll::Ready(Some(Ok(Row { statement: this.statement.clone(), values })));
                 }

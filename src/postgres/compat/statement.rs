@@ -8,7 +8,7 @@ use std::{
 use postgres_types::Type;
 
 use super::session::ClientSession;
-use crate::postgres::wire::{Group, Prepared};
+use crate::postgres::wire::{Columns, Group, Prepared};
 
 /// A column of a statement.
 #[derive(Debug, Clone)]
@@ -88,6 +88,12 @@ impl Statement {
         };
         let columns = prepared.columns.columns.iter().zip(facts).map(column).collect();
         Self(Arc::new(Parts { prepared, columns, client, is_kept }))
+    }
+
+    /// Returns the statement of rows that have other columns than the statement had when it was
+    /// described.
+    pub(super) fn with_columns(&self, columns: Arc<Columns>) -> Self {
+        Self::kept(Prepared { text: self.0.prepared.text.clone(), named: None, columns })
     }
 
     pub(super) fn prepared(&self) -> &Prepared {

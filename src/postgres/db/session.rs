@@ -186,7 +186,8 @@ impl Session {
             let (mut incoming, mut place) = (self.connection.send_in_parts(group), None);
             let outcome = loop {
                 let arrived = std::future::poll_fn(|context| incoming.poll_rows(&mut place, context)).await;
-                add_rows(&mut rows, &prepared[0].columns, &arrived.chunks);
+                let columns = arrived.messages.columns.as_ref().unwrap_or(&prepared[0].columns);
+                add_rows(&mut rows, columns, &arrived.messages.chunks);
                 if let Some(outcome) = arrived.end {
                     break outcome;
                 }

@@ -16,7 +16,8 @@ impl Transaction {
         let (mut rows, mut place) = (Ok(none), None);
         loop {
             let (messages, end) = std::future::poll_fn(|context| sent.poll_rows(&mut place, context)).await;
-            add_rows(&mut rows, &prepared.columns, &messages);
+            let columns = messages.columns.as_ref().unwrap_or(&prepared.columns);
+            add_rows(&mut rows, columns, &messages.chunks);
             if let Some(reply) = end {
                 return match &*reply {
                     Ok(_) => rows.map_err(|cause| unreadable(&prepared.text, cause)),

@@ -5,13 +5,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
-
 use crate::{
     error::Error,
     postgres::{
         db::told_to_user,
-        wire::{Arrived, Incoming, Reply, WaitingPlace, WireError},
+        wire::{Arrived, Incoming, Reply, RowMessages, WaitingPlace, WireError},
     },
 };
 
@@ -32,7 +30,7 @@ enum Stage {
     Gathering,
     Sent(Incoming),
     /// The reply, and the messages that the reader of a stream has not received yet.
-    Answered(GroupReply, Vec<Bytes>),
+    Answered(GroupReply, RowMessages),
 }
 
 impl std::fmt::Debug for Sent {
@@ -66,19 +64,23 @@ impl Sent {
             Stage::Sent(incoming) => ready!(incoming.poll_whole(place, context)),
             Stage::Answered(reply, _) => return Poll::Ready(reply.clone()),
         };
-        Poll::Ready(stage.answered(reply, Vec::new()))
+        Poll::Ready(stage.answered(reply, RowMessages::default()))
     }
 
     /// Waits for rows of a streamed reply, or for its end. Returns the messages that no earlier
     /// call has returned.
-    pub fn poll_rows(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<(Vec<Bytes>, Option<GroupReply>)> {
+    pub fn poll_rows(
+        &self,
+        place: &mut WaitingPlace,
+        context: &Context<'_>,
+    ) -> Poll<(RowMessages, Option<GroupReply>)> {
         let mut stage = self.stage();
-        let Arrived { chunks, end } = match &mut *stage {
-            Stage::Gathering => Arrived { chunks: Vec::new(), end: Some(Err(WireError::Lost(None))) },
+        let Arrived { messages, end } = match &mut *stage {
+            Stage::Gathering => Arrived { messages: RowMessages::default(), end: Some(Err(WireError::Lost(None))) },
             Stage::Sent(incoming) => ready!(incoming.poll_rows(place, context)),
             Stage::Answered(reply, unread) => return Poll::Ready((std::mem::take(unread), Some(reply.clone()))),
         };
-        Poll::Ready((chunks, end.map(|reply| stage.answered(reply, Vec::new()))))
+        Poll::Ready((messages, end.map(|reply| stage.answered(reply, RowMessages::default()))))
     }
 
     pub fn skip_rows(&self) {
@@ -123,7 +125,7 @@ impl Sent {
 }
 
 impl Stage {
-    fn answered(&mut self, reply: Result<Reply, WireError>, unread: Vec<Bytes>) -> GroupReply {
+    fn answered(&mut self, reply: Result<Reply, WireError>, unread: RowMessages) -> GroupReply {
         let reply = Arc::new(reply);
         *self = Self::Answered(reply.clone(), unread);
         reply

@@ -173,10 +173,13 @@ impl<T: FromRow> RowStream<T> {
         };
         let polled = sent.poll_rows(waiting, context);
         connection.read_on();
-        let (chunks, end) = ready!(polled);
+        let (messages, end) = ready!(polled);
         let place = *place;
-        self.window.received(&self.columns, &chunks);
-        self.chunks.extend(chunks);
+        if let Some(columns) = messages.columns {
+            self.columns = columns;
+        }
+        self.window.received(&self.columns, &messages.chunks);
+        self.chunks.extend(messages.chunks);
         if let Some(end) = end {
             self.ended(place, &end);
         }

@@ -33,6 +33,8 @@ struct AnswerPart {
     tag: (usize, Range<usize>),
     /// True if the portal has more rows than the statement requested.
     suspended: bool,
+    /// The columns of the rows, if they differ from the expected columns.
+    columns: Option<Arc<Columns>>,
 }
 
 /// A reply that is read as it arrives. Only the last message of the reply confirms that the group
@@ -45,6 +47,9 @@ pub(super) struct Reading {
     /// The position at which the part of the next statement starts.
     start: (usize, usize),
     rows: usize,
+    /// The last described columns, if they differ from the columns that the statement was expected
+    /// to have.
+    changed: Option<Arc<Columns>>,
     /// The number of parts that have been forgotten.
     before: usize,
     /// The first error in the group. After an error, the server skips all messages up to the Sync.
@@ -55,7 +60,7 @@ pub(super) struct Reading {
 impl Reading {
     pub fn new(places: Places, script: bool) -> Self {
         let reply = Reply { chunks: Vec::new(), parts: Vec::with_capacity(places.len().min(PARTS)) };
-        Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
+        Self { reply, places, script, start: (0, 0), rows: 0, changed: None, before: 0, failed: None, over: None }
     }
 
     /// Finds the ends of statements in newly arrived messages.
@@ -71,6 +76,12 @@ impl Reading {
                     }
                     b'C' => body.start..body.end.saturating_sub(1).max(body.start),
                     b'I' | b's' => 0..0,
+                    b'T' | b'n' => {
+                        if let Some(expected) = self.described() {
+                            self.changed = expected.changed(&chunk[body]);
+                        }
+                        continue;
+                    }
                     b'E' => {
                         self.failed.get_or_insert_with(|| Arc::new(ServerError::parse(&chunk[body])));
                         continue;
@@ -78,11 +89,24 @@ impl Reading {
                     _ => continue,
                 };
                 let rows = std::mem::take(&mut self.rows);
-                self.reply.parts.push(AnswerPart { start: self.start, rows, tag: (at, tag), suspended: kind == b's' });
+                let (start, suspended) = (self.start, kind == b's');
+                let columns = self.changed.clone().filter(|_| self.described().is_some());
+                self.reply.parts.push(AnswerPart { start, rows, tag: (at, tag), suspended, columns });
                 self.start = (at, body.end);
             }
             self.reply.chunks.push(chunk);
         }
+    }
+
+    /// Returns the expected columns of the statement whose reply arrives, if a description of its
+    /// rows was requested.
+    fn described(&self) -> Option<&Arc<Columns>> {
+        self.places.get(self.before + self.reply.parts.len())?.described.as_ref()
+    }
+
+    /// Returns the columns of the rows that arrive, if they differ from the expected columns.
+    pub fn changed(&self) -> Option<Arc<Columns>> {
+        self.changed.clone()
     }
 
     /// Returns the indexes of the statements that have ended and have not been forgotten. The range
@@ -104,7 +128,8 @@ impl Reading {
     /// statements have ended.
     pub fn forget_rows(&mut self) {
         for part in &mut self.reply.parts {
-            *part = AnswerPart { start: (0, 0), rows: 0, tag: (usize::MAX, 0..0), suspended: part.suspended };
+            let suspended = part.suspended;
+            *part = AnswerPart { start: (0, 0), rows: 0, tag: (usize::MAX, 0..0), suspended, columns: None };
         }
         self.reply.chunks.clear();
         (self.start, self.rows) = ((0, 0), 0);
@@ -137,6 +162,7 @@ impl Reading {
 
 impl Reply {
     pub fn rows(&self, place: usize, columns: &Arc<Columns>) -> Vec<Row> {
+        let columns = self.changed(place).unwrap_or(columns);
         let row =
             |(chunk, values): (&Bytes, Range<usize>)| Row { columns: columns.clone(), values: chunk.slice(values) };
         self.values(place).map(row).collect()
@@ -144,12 +170,19 @@ impl Reply {
 
     /// Returns an iterator over the rows of the statement at index `place`. Does not copy the rows.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
+        let columns = self.changed(place).unwrap_or(columns);
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);
         (0..count).map(move |_| {
             let values = rows.next().map_or(&[][..], |(chunk, values)| &chunk[values]);
             Values::new(columns, values)
         })
+    }
+
+    /// Returns the columns of the statement at index `place`, if they differ from the columns that
+    /// it was expected to have.
+    pub fn changed(&self, place: usize) -> Option<&Arc<Columns>> {
+        self.parts.get(place)?.columns.as_ref()
     }
 
     fn values(&self, place: usize) -> impl Iterator<Item = (&Bytes, Range<usize>)> {

@@ -1,11 +1,12 @@
 //! Statements that a connection has prepared, with their descriptions.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use postgres_types::Oid;
+use postgres_types::{Kind, Oid, Type};
 use tokio::sync::watch;
 
 use super::{
@@ -50,7 +51,8 @@ impl Descriptions {
 
     pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_key_value(text).map(|(text, columns)| (text.clone(), columns.clone()))
+        let (text, columns) = known.get_key_value(text).filter(|(_, columns)| !columns.is_outdated())?;
+        Some((text.clone(), columns.clone()))
     }
 
     pub fn insert(&self, text: Arc<str>, columns: Arc<Columns>) {
@@ -126,22 +128,69 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
     (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
 }
 
-/// Parses the columns. A column consists of a name and 18 bytes: the table's OID, the column's
-/// number, the OID, length and modifier of its type, and the format.
+/// Parses the columns.
 fn columns(body: &[u8]) -> Option<Vec<((String, Oid), ColumnFacts)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
-    (0..u16::from_be_bytes(*count))
-        .map(|_| {
-            let end = rest.iter().position(|byte| *byte == 0)?;
-            let name = String::from_utf8_lossy(&rest[..end]).into_owned();
-            let (facts, after) = rest[end + 1..].split_first_chunk::<18>()?;
-            rest = after;
-            let other = ColumnFacts {
-                table: u32::from_be_bytes([facts[0], facts[1], facts[2], facts[3]]),
-                number: i16::from_be_bytes([facts[4], facts[5]]),
-                modifier: i32::from_be_bytes([facts[12], facts[13], facts[14], facts[15]]),
-            };
-            Some(((name, u32::from_be_bytes([facts[6], facts[7], facts[8], facts[9]])), other))
-        })
-        .collect()
+    let mut next = || {
+        let (name, oid, facts, after) = column(rest)?;
+        rest = after;
+        Some(((name.into_owned(), oid), facts))
+    };
+    (0..u16::from_be_bytes(*count)).map(|_| next()).collect()
+}
+
+/// Parses a column: a name and 18 bytes, which are the table's OID, the column's number, the OID,
+/// length and modifier of its type, and the format. Returns it with the rest of the bytes.
+fn column(bytes: &[u8]) -> Option<(Cow<'_, str>, Oid, ColumnFacts, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    let name = String::from_utf8_lossy(&bytes[..end]);
+    let (facts, rest) = bytes[end + 1..].split_first_chunk::<18>()?;
+    let other = ColumnFacts {
+        table: u32::from_be_bytes([facts[0], facts[1], facts[2], facts[3]]),
+        number: i16::from_be_bytes([facts[4], facts[5]]),
+        modifier: i32::from_be_bytes([facts[12], facts[13], facts[14], facts[15]]),
+    };
+    Some((name, u32::from_be_bytes([facts[6], facts[7], facts[8], facts[9]]), other, rest))
+}
+
+impl Columns {
+    /// Compares these columns with a description in a reply, which is the body of a
+    /// `RowDescription` message, or empty if there are no rows. Returns the columns of the reply if
+    /// their names or types differ, and marks these columns as outdated.
+    ///
+    /// A type that is neither built in nor among these columns is not looked up, so its values
+    /// cannot be read. The next use of the statement looks it up.
+    pub fn changed(&self, description: &[u8]) -> Option<Arc<Self>> {
+        if self.are_in(description) {
+            return None;
+        }
+        self.set_outdated();
+        let known = |oid| self.columns.iter().map(|(_, ty)| ty).find(|ty| ty.oid() == oid).cloned();
+        let unknown = |oid| Type::new(format!("of OID {oid}"), oid, Kind::Simple, "pg_catalog".to_owned());
+        let typed = |((name, oid), facts): ((String, Oid), ColumnFacts)| {
+            ((name, Type::from_oid(oid).or_else(|| known(oid)).unwrap_or_else(|| unknown(oid))), facts)
+        };
+        let (described, facts) = columns(description).unwrap_or_default().into_iter().map(typed).unzip();
+        let mut changed = Self::new(self.parameters.clone(), described);
+        changed.facts = facts;
+        Some(Arc::new(changed))
+    }
+
+    /// Returns the columns of a reply that describes them, if they differ from these columns.
+    pub fn changed_in(&self, chunks: &[bytes::Bytes]) -> Option<Arc<Self>> {
+        let mut messages = chunks.iter().flat_map(|chunk| super::frame::frames(chunk));
+        let (_, description) = messages.find(|(kind, _)| matches!(kind, b'T' | b'n'))?;
+        self.changed(description)
+    }
+
+    /// Returns true if a description has the same names and types.
+    fn are_in(&self, description: &[u8]) -> bool {
+        let (count, mut rest) = description.split_first_chunk::<2>().unwrap_or((&[0, 0], &[]));
+        usize::from(u16::from_be_bytes(*count)) == self.columns.len()
+            && self.columns.iter().all(|(name, ty)| {
+                let Some((other, oid, _, after)) = column(rest) else { return false };
+                rest = after;
+                other == **name && oid == ty.oid()
+            })
+    }
 }

@@ -60,6 +60,8 @@ struct Run {
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
     pub named: Option<Arc<CachedStatement>>,
+    /// The expected columns, if the group requests a description of the statement's rows.
+    pub described: Option<Arc<Columns>>,
 }
 
 impl Places {
@@ -68,16 +70,19 @@ impl Places {
     }
 
     pub fn get(&self, place: usize) -> Option<&GroupStatement> {
-        let run = self.runs.iter().rev().find(|run| run.before <= place)?;
+        let after = self.runs.partition_point(|run| run.before <= place);
+        let run = self.runs.get(after.checked_sub(1)?)?;
         (place < self.count).then_some(&run.statement)
     }
 
-    fn push(&mut self, text: &Arc<str>, named: Option<&Arc<CachedStatement>>) {
+    fn push(&mut self, text: &Arc<str>, named: Option<&Arc<CachedStatement>>, described: Option<&Arc<Columns>>) {
         let same = self.runs.last().is_some_and(|Run { statement, .. }| {
-            Arc::ptr_eq(&statement.text, text) && statement.named.as_ref().map(Arc::as_ptr) == named.map(Arc::as_ptr)
+            Arc::ptr_eq(&statement.text, text)
+                && statement.named.as_ref().map(Arc::as_ptr) == named.map(Arc::as_ptr)
+                && statement.described.as_ref().map(Arc::as_ptr) == described.map(Arc::as_ptr)
         });
         if !same {
-            let statement = GroupStatement { text: text.clone(), named: named.cloned() };
+            let statement = GroupStatement { text: text.clone(), named: named.cloned(), described: described.cloned() };
             self.runs.push(Run { before: self.count, statement });
         }
         self.count += 1;
@@ -138,24 +143,21 @@ impl Group {
             Some(named) => {
                 self.bind_named(named, &columns.parameters, parameters, portal)?;
                 self.soils |= named.soils;
-                self.places.push(text, Some(named));
+                self.places.push(text, Some(named), None);
                 Ok(())
             }
-            None => self.parse_and_bind(text, &columns.parameters, parameters, portal),
+            None => self.parse_and_bind(text, &columns.parameters, parameters, portal, Some(columns)),
         }
     }
 
     /// Adds a statement like [`Group::push`]. The parameters may be values or references.
     pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
-        if let Some(named) = named {
-            self.bind_named(named, &columns.parameters, parameters, ALL)?;
-        } else {
-            frontend::parse("", text, columns.parameters.iter().map(Type::oid), &mut self.bytes)
-                .map_err(WireError::encode)?;
-            self.bind("", &columns.parameters, parameters, ALL)?;
-        }
-        self.places.push(text, named.as_ref());
+        let Some(named) = named else {
+            return self.parse_and_bind(text, &columns.parameters, parameters, ALL, Some(columns));
+        };
+        self.bind_named(named, &columns.parameters, parameters, ALL)?;
+        self.places.push(text, Some(named), None);
         Ok(())
     }
 
@@ -170,7 +172,7 @@ impl Group {
         self.bind_portal("", "", types, parameters)?;
         frontend::describe(b'P', "", &mut self.bytes).map_err(WireError::encode)?;
         frontend::execute("", 0, &mut self.bytes).map_err(WireError::encode)?;
-        self.places.push(text, None);
+        self.places.push(text, None, None);
         Ok(())
     }
 
@@ -183,21 +185,22 @@ impl Group {
         Ok(group)
     }
 
-    /// Opens a portal without running it. The portal does not count as a statement of the group.
+    /// Opens a portal without running it. The portal does not count as a statement of the group. If
+    /// the statement has no name, the reply contains a description of the portal's rows.
     pub fn open_portal<P: BorrowToSql>(
         &mut self,
         portal: &str,
         prepared: &Prepared,
         parameters: &[P],
     ) -> Result<(), WireError> {
-        let name = if let Some(named) = &prepared.named {
-            &*named.name
-        } else {
-            let types = prepared.columns.parameters.iter().map(Type::oid);
-            frontend::parse("", &prepared.text, types, &mut self.bytes).map_err(WireError::encode)?;
-            ""
-        };
-        self.bind_portal(portal, name, &prepared.columns.parameters, parameters)
+        let types = &prepared.columns.parameters;
+        if let Some(named) = &prepared.named {
+            return self.bind_portal(portal, &named.name, types, parameters);
+        }
+        let oids = types.iter().map(Type::oid);
+        frontend::parse("", &prepared.text, oids, &mut self.bytes).map_err(WireError::encode)?;
+        self.bind_portal(portal, "", types, parameters)?;
+        frontend::describe(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
     /// Closes a prepared statement. The close does not count as a statement of the group.
@@ -207,7 +210,7 @@ impl Group {
 
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
         frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
-        self.places.push(text, None);
+        self.places.push(text, None, None);
         Ok(())
     }
 
@@ -226,23 +229,33 @@ impl Group {
         types: &[Type],
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<(), WireError> {
-        self.parse_and_bind(text, types, parameters, ALL)
+        self.parse_and_bind(text, types, parameters, ALL, None)
     }
 
-    fn parse_and_bind(
+    /// Adds a statement that the server parses within the group. If columns are expected, also
+    /// requests a description of the rows: its table may have changed since its text was described.
+    fn parse_and_bind<P: BorrowToSql>(
         &mut self,
         text: &Arc<str>,
         types: &[Type],
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: &[P],
         portal: Portal<'_>,
+        described: Option<&Arc<Columns>>,
     ) -> Result<(), WireError> {
         let before = self.bytes.len();
-        let parsed = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(WireError::encode);
-        if let Err(failure) = parsed.and_then(|()| self.bind("", types, parameters, portal)) {
+        let added = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes)
+            .map_err(WireError::encode)
+            .and_then(|()| self.bind_portal(portal.name, "", types, parameters))
+            .and_then(|()| match described {
+                Some(_) => frontend::describe(b'P', portal.name, &mut self.bytes).map_err(WireError::encode),
+                None => Ok(()),
+            })
+            .and_then(|()| frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode));
+        if let Err(failure) = added {
             self.bytes.truncate(before);
             return Err(failure);
         }
-        self.places.push(text, None);
+        self.places.push(text, None, described);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Reply, ReplyMode, WireError,
+    Columns, Reply, ReplyMode, WireError,
     answer::Reading,
     group::Places,
     inbox::{Inbox, WaitingPlace},
@@ -27,8 +27,16 @@ pub(crate) struct Incoming {
 }
 
 /// Messages that have arrived, including rows.
-pub(crate) struct Arrived {
+#[derive(Default)]
+pub(crate) struct RowMessages {
     pub chunks: Vec<Bytes>,
+    /// The columns of the rows, if they differ from the expected columns.
+    pub columns: Option<Arc<Columns>>,
+}
+
+/// Messages that have arrived, and perhaps the end of the reply.
+pub(crate) struct Arrived {
+    pub messages: RowMessages,
     /// The outcome of the whole reply, if it has ended.
     pub end: Option<Result<Reply, WireError>>,
 }
@@ -41,13 +49,18 @@ impl Incoming {
 
     /// Returns the whole reply if it has arrived. Only the first such call returns it. Also returns
     /// the messages that the reader of rows has not received yet.
-    pub fn come(&mut self) -> Option<(Result<Reply, WireError>, Vec<Bytes>)> {
-        let came = self.inbox.ended()?;
-        let unread = match &came {
-            Ok(came) if self.is_read_early => came.chunks.clone(),
-            _ => Vec::new(),
+    pub fn come(&mut self) -> Option<(Result<Reply, WireError>, RowMessages)> {
+        let came = match self.inbox.ended()? {
+            Ok(came) => came,
+            Err(failure) => return Some((Err(failure), RowMessages::default())),
         };
-        Some((self.read(came), unread))
+        let Some(mut reading) = self.reading.take() else {
+            return Some((Err(WireError::Lost(None)), RowMessages::default()));
+        };
+        let chunks = if self.is_read_early { came.chunks.clone() } else { Vec::new() };
+        reading.take(came);
+        let unread = RowMessages { chunks, columns: reading.changed() };
+        Some((reading.end(), unread))
     }
 
     /// Waits for the whole reply. Several callers can wait, each with its own `place`. Only the
@@ -62,15 +75,16 @@ impl Incoming {
     pub fn poll_rows(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Arrived> {
         let (came, is_last) = match ready!(self.inbox.poll_part(place, context)) {
             Ok(part) => part,
-            Err(failure) => return Poll::Ready(Arrived { chunks: Vec::new(), end: Some(Err(failure)) }),
+            Err(failure) => return Poll::Ready(Arrived { messages: RowMessages::default(), end: Some(Err(failure)) }),
         };
-        let chunks = came.chunks.clone();
+        let mut messages = RowMessages { chunks: came.chunks.clone(), columns: None };
         if let Some(reading) = &mut self.reading {
             reading.take(came);
             reading.forget_rows();
+            messages.columns = reading.changed();
         }
         let end = is_last.then(|| self.reading.take().ok_or(WireError::Lost(None)).and_then(Reading::end));
-        Poll::Ready(Arrived { chunks, end })
+        Poll::Ready(Arrived { messages, end })
     }
 
     pub fn skip_rows(&self) {

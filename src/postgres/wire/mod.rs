@@ -43,7 +43,7 @@ pub(crate) use self::{
     frame::{frames, frames_at},
     group::{Group, Portal, Prepared, ReplyMode},
     inbox::WaitingPlace,
-    incoming::{Arrived, Incoming},
+    incoming::{Arrived, Incoming, RowMessages},
     reply_limit::{Bound, InFlight, Load},
     row::{ColumnFacts, Columns, Row, Wrong, only},
     soil::IN_CATALOG,

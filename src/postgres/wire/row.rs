@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -20,6 +20,8 @@ pub(crate) struct Columns {
     /// Properties of each column that are not needed for decoding. Empty if the server has not
     /// described them.
     pub facts: Vec<ColumnFacts>,
+    /// True if the statement has other columns now, so that it must be described again.
+    outdated: AtomicBool,
 }
 
 /// Properties of a column that are not needed for decoding.
@@ -34,7 +36,15 @@ pub(crate) struct ColumnFacts {
 
 impl Columns {
     pub fn new(parameters: Vec<Type>, columns: Vec<(String, Type)>) -> Self {
-        Self { parameters, columns, row_bytes: RowBytes::default(), facts: Vec::new() }
+        Self { parameters, columns, ..Self::default() }
+    }
+
+    pub fn is_outdated(&self) -> bool {
+        self.outdated.load(Ordering::Relaxed)
+    }
+
+    pub fn set_outdated(&self) {
+        self.outdated.store(true, Ordering::Relaxed);
     }
 }
 

@@ -115,7 +115,7 @@ async fn row_by_row(mut reply: Incoming, mut seen: impl FnMut(usize)) -> Result<
     let mut place = None;
     loop {
         let arrived = std::future::poll_fn(|context| reply.poll_rows(&mut place, context)).await;
-        let messages = arrived.chunks.iter().flat_map(|chunk| frames(chunk));
+        let messages = arrived.messages.chunks.iter().flat_map(|chunk| frames(chunk));
         messages.filter(|(kind, _)| *kind == b'D').for_each(|(_, body)| seen(body.len()));
         if let Some(end) = arrived.end {
             return end;
@@ -174,7 +174,7 @@ async fn rows_that_came_before_a_look_at_the_reply_are_kept() {
     };
     let (outcome, unread) = timeout(SOON, looked).await.expect("answered");
     assert!(outcome.is_ok());
-    assert_eq!(unread.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D').count(), 1);
+    assert_eq!(unread.chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| *kind == b'D').count(), 1);
 }
 
 #[test]

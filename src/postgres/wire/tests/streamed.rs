@@ -76,7 +76,7 @@ async fn whole(stream: &mut Incoming, connection: &Connection) -> (usize, Result
     let mut bytes = 0;
     loop {
         let arrived = next(stream, connection).await;
-        bytes += arrived.chunks.iter().map(bytes::Bytes::len).sum::<usize>();
+        bytes += arrived.messages.chunks.iter().map(bytes::Bytes::len).sum::<usize>();
         if let Some(end) = arrived.end {
             return (bytes, end);
         }
@@ -102,7 +102,7 @@ async fn server_waits_until_the_reader_goes_on() {
     let mut bytes = 0;
     while !rest.is_finished() && began.elapsed() < SOON {
         if let Ok(arrived) = timeout(Duration::from_millis(10), next(&mut stream, &connection)).await {
-            bytes += arrived.chunks.iter().map(bytes::Bytes::len).sum::<usize>();
+            bytes += arrived.messages.chunks.iter().map(bytes::Bytes::len).sum::<usize>();
         }
     }
     let (said, _server) = rest.await.expect("no panic");
@@ -197,7 +197,7 @@ async fn server_that_waits_for_the_reader_is_not_late() {
     });
     assert!(held.await.expect("in time") < MOST);
     assert!(!driver.is_finished(), "the reader is slow, not the server");
-    assert!(!next(&mut stream, &connection).await.chunks.is_empty());
+    assert!(!next(&mut stream, &connection).await.messages.chunks.is_empty());
     let lost = timeout(SOON, driver).await.expect("the server is silent now").expect("no panic");
     assert!(lost.is_err());
 }
