@@ -277,13 +277,13 @@ impl Config {
     /// Logs in over a stream that the caller has opened.
     ///
     /// # Errors
-    /// The settings are not valid, or the server rejects the login.
+    /// The settings are not valid or require encryption, or the server rejects the login.
     pub async fn connect_raw<S: RawStream>(
         &self,
         stream: S,
-        _tls: NoTls,
+        tls: NoTls,
     ) -> Result<(Client, Connection<S, NoTlsStream>), Error> {
-        connect::open_raw(stream, &self.target()?).await
+        connect::open_raw(stream, &tls.applied(&self.target()?)?).await
     }
 }
 
