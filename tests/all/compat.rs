@@ -104,6 +104,8 @@ async fn dropped_statement_is_closed_and_text_follows_its_table() {
     // A pool does this when a program returns its connection.
     client.batch_execute("discard plans; deallocate all").await.expect("deallocated");
     assert_eq!(read().await.expect("prepared again").len(), 5);
+    client.batch_execute("deallocate all; select 1 / 0").await.expect_err("a rollback restores no statement");
+    assert_eq!(read().await.expect("prepared again").len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,7 +47,13 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
 async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
     let mut group = Group::new();
     group.script(text)?;
-    let reply = client.connection.send(group).await?;
+    let outcome = client.connection.send(group).await;
+    // A rollback does not restore deallocated statements.
+    let may_deallocate = || ["deallocate", "discard"].iter().any(|word| text.to_ascii_lowercase().contains(word));
+    if outcome.is_err() && may_deallocate() {
+        client.connection.forget_all();
+    }
+    let reply = outcome?;
     let deallocates = |tag: &[u8]| [&b"DISCARD ALL\0"[..], b"DEALLOCATE ALL\0"].contains(&tag);
     if reply.chunks().iter().flat_map(|chunk| frames(chunk)).any(|(kind, body)| kind == b'C' && deallocates(body)) {
         client.connection.forget_all();
