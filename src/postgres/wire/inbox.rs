@@ -154,9 +154,14 @@ impl Inside {
 
 impl Delivery {
     pub fn part(&self, came: Came) {
-        if Arc::strong_count(&self.0) > 1 {
+        if !self.is_abandoned() {
             self.0.put(came);
         }
+    }
+
+    /// Returns true if no caller can take the reply.
+    pub fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     pub fn streamed(&self, chunk: Bytes, limit: usize) {

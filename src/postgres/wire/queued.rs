@@ -146,9 +146,16 @@ impl AwaitedGroup {
             && delivery.unread() >= UNREAD.min(limit / 2))
     }
 
-    /// Returns true for a stream whose reader is not waiting.
+    /// Returns true if no caller waits for the reply: for a stream whose reader is not waiting, and
+    /// for a group that no caller has sent, or whose caller is gone.
     fn can_wait(&self) -> bool {
-        matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed && !delivery.is_awaited())
+        match &self.to {
+            To::Caller(delivery) => {
+                delivery.is_abandoned() || self.mode == ReplyMode::Streamed && !delivery.is_awaited()
+            }
+            To::CachedStatement(_) => false,
+            To::NoCaller => true,
+        }
     }
 
     pub fn answered(self) -> (Came, To) {

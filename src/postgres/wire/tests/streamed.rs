@@ -162,6 +162,20 @@ async fn reader_that_leaves_holds_the_server_no_longer() {
 }
 
 #[tokio::test]
+async fn groups_that_no_caller_waits_for_do_not_empty_the_stream() {
+    let (connection, server, _driver) = between(AnswerLimits::default(), Use::Alone);
+    let mut server = Server::new(server);
+    let _stream = connection.send(streamed());
+    let mut close = Group::new();
+    close.close_statement("s1").expect("encoded");
+    drop(connection.send(close));
+    connection.shared.lock().soiled = true;
+    connection.clean();
+    let said = server.says(ALL).await;
+    assert!(said < MOST, "{said} bytes were accepted");
+}
+
+#[tokio::test]
 async fn unread_rows_beyond_the_limit_are_an_error_after_the_rows() {
     let limits = AnswerLimits { answer_bytes: 2 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Alone);
