@@ -37,7 +37,7 @@ impl Connection {
         }
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
-        (waiting.copies, waiting.mode) = (true, ReplyMode::Streamed);
+        (waiting.copies, waiting.is_open, waiting.mode) = (true, true, ReplyMode::Streamed);
         queued.bytes.extend_from_slice(&group.bytes);
         // If the statement is not a copy, the server replies to it only after this flush. During a
         // copy, the server ignores the flush.
@@ -70,6 +70,9 @@ impl Connection {
         }
         frontend::sync(&mut queued.bytes);
         queued.bytes.extend_from_slice(&behind);
+        if let Some(copy) = queued.groups.iter_mut().find(|group| group.is_open) {
+            copy.is_open = false;
+        }
         drop(queued);
         self.shared.wake.notify_one();
         self.shared.room.notify_waiters();

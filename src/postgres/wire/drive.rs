@@ -61,7 +61,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
         }
         let is_held = reader.may_be_full && shared.lock().hold(shared.limits.answer_bytes);
         reader.may_be_full &= is_held;
-        silence.expect(&shared, is_held);
+        silence.expect(&shared, is_held, write.is_empty() && !unflushed);
         if !write.is_empty() {
             shared.room.notify_waiters();
         }
@@ -82,7 +82,10 @@ async fn run<S: AsyncRead + AsyncWrite>(
                 reader.make_room();
             }
             () = silence.lasts(), if silence.until.is_some() => return Err(silence.error()),
-            written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => written?,
+            written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => {
+                written?;
+                silence.wrote(&shared);
+            }
             () = shared.wake.notified(), if is_held || write.is_empty() => {}
         }
     }
@@ -114,11 +117,20 @@ struct Silence {
 }
 
 impl Silence {
-    fn expect(&mut self, shared: &Link, is_held: bool) {
+    /// Starts or stops the clock. The server may be silent while it waits for the data of a copy.
+    fn expect(&mut self, shared: &Link, is_held: bool, is_all_written: bool) {
         let Some(limit) = self.limit else { return };
-        match is_held || shared.lock().groups.is_empty() {
+        let queued = shared.lock();
+        match is_held || queued.groups.is_empty() || is_all_written && queued.awaits_data() {
             true => self.until = None,
             false => drop(self.until.get_or_insert_with(|| Instant::now() + limit)),
+        }
+    }
+
+    /// Starts the clock again if the server has accepted a part of the data of a copy.
+    fn wrote(&mut self, shared: &Link) {
+        if self.until.is_some() && shared.lock().awaits_data() {
+            self.until = None;
         }
     }
 
@@ -192,8 +204,14 @@ impl Reader {
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
-                    if kind == b'E' {
-                        ended.hear(&self.read[self.whole + SHORTEST..self.whole + length]);
+                    match kind {
+                        b'E' => ended.hear(&self.read[self.whole + SHORTEST..self.whole + length]),
+                        b'G' => {
+                            if let Some(copy) = shared.lock().groups.front_mut() {
+                                copy.is_asked = true;
+                            }
+                        }
+                        _ => {}
                     }
                     self.whole += length;
                 }

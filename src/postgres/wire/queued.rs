@@ -72,6 +72,10 @@ pub(super) struct AwaitedGroup {
     /// True if the group contains a copy with its data. The driver then ignores the server's
     /// request for the data.
     pub copies: bool,
+    /// True if the caller of a copy may supply more data.
+    pub is_open: bool,
+    /// True if the server has requested the data of the copy.
+    pub is_asked: bool,
     pub to: To,
 }
 
@@ -86,6 +90,8 @@ impl AwaitedGroup {
             handed_out: 0,
             mode: ReplyMode::Whole,
             copies: false,
+            is_open: false,
+            is_asked: false,
             to,
         }
     }
@@ -185,6 +191,11 @@ impl Queued {
     /// Returns the buffer to which the next group is appended.
     pub fn out(&mut self) -> &mut BytesMut {
         self.behind_copy.as_mut().unwrap_or(&mut self.bytes)
+    }
+
+    /// Returns true if the server waits for the data of an open copy.
+    pub fn awaits_data(&self) -> bool {
+        self.groups.front().is_some_and(|copy| copy.is_open && copy.is_asked)
     }
 
     /// Returns true if the driver should stop reading from the socket. This is the case if a stream

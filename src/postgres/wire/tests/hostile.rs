@@ -160,6 +160,32 @@ async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
 }
 
 #[tokio::test]
+async fn answer_timeout_does_not_count_while_the_server_waits_for_data() {
+    const LIMIT: Duration = Duration::from_millis(50);
+    let limits = AnswerLimits { answer: Some(LIMIT), ..AnswerLimits::default() };
+    let (asks, late) = (message(b'G', &[0, 0, 0]), "no answer in 0.05 s (answer_timeout)");
+    for (is_asked, is_ended) in [(false, false), (true, false), (true, true)] {
+        let (connection, mut server, mut driver) = between(limits, Use::Alone);
+        let _copy = connection.begin_copy(group(&["copy t from stdin"])).await.expect("sent");
+        let _behind = connection.send(group(&["select 1"]));
+        if is_asked {
+            server.write_all(&asks).await.expect("sent");
+            assert!(timeout(LIMIT * 6, &mut driver).await.is_err(), "the caller is slow, not the server");
+            connection.copy_data(&b"1\n"[..]).expect("sent");
+            assert!(timeout(LIMIT * 6, &mut driver).await.is_err(), "the caller has more data");
+            if is_ended {
+                connection.end_copy(true);
+                drop(connection.begin_copy(group(&["copy t from stdin"])).await.expect("sent"));
+            } else {
+                connection.copy_data(vec![b'x'; 1 << 20].as_slice()).expect("sent"); // the server does not read it
+            }
+        }
+        let why = timeout(SOON, driver).await.expect("it ends").expect("no panic").expect_err("a reason").to_string();
+        assert_eq!(why, late, "{is_asked} {is_ended}");
+    }
+}
+
+#[tokio::test]
 async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
