@@ -7,7 +7,7 @@ select 'wrong', w.queue, format('worker %s runs %s handlers, and none has ended 
        'They hang, or wait for a call that hangs. Their messages stay leased, because leases are renewed for as long as handlers run.',
        format('kill -TERM %s   # on its machine; then give its handlers a limit: Worker::timeout, trunkline work --timeout', w.process)
 from worker w, lateral (
-    select coalesce(max(r.at) filter (where r.handled > 0), greatest(min(r.at), w.started_at)) as since from trunkline.worker r where r.worker = w.worker) s
+    select coalesce(max(r.at) filter (where r.handled > 0 or r.running = 0), greatest(min(r.at), w.started_at)) as since from trunkline.worker r where r.worker = w.worker) s
 where w.running > 0 and not w.ended and w.at > now() - interval '30 seconds' and s.since < now() - interval '{patience}'
 union all
 select 'advice', w.queue, format('worker %s has reported nothing for %s, and did not shut down cleanly', w.who, date_trunc('second', now() - w.at)), w.at,

@@ -79,3 +79,23 @@ async fn workers_without_progress_and_queues_that_lost_theirs_are_found() {
     reports(&ward, "works", env!("CARGO_PKG_VERSION"), 5, 3).await;
     assert_eq!(of(30).await, []);
 }
+
+/// A worker that has had nothing to do for the last ten minutes, and now has one message.
+#[tokio::test(flavor = "multi_thread")]
+async fn handler_that_has_just_begun_does_not_hang() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await;
+    ward.say(&format!(
+        "insert into trunkline.worker (at, worker, queue, name, process, version, started_at, ended, seconds, handled, failed, running, hands)
+         select now() - i * interval '10 seconds', md5('idle')::uuid, 'q', 'idle', 17, '{}', now() - interval '1 hour', false,
+                10, 0, 0, case when i = 0 then 1 else 0 end, 4 from generate_series(0, 59) i",
+        env!("CARGO_PKG_VERSION")
+    ))
+    .await;
+    let found = Doctor::new().examine(&ward.db).await.expect("examined");
+    assert_eq!(found, [], "it was idle ten seconds ago");
+    // The same worker has run that handler since its first report.
+    ward.say("update trunkline.worker set running = 1").await;
+    let found = Doctor::new().examine(&ward.db).await.expect("examined");
+    assert!(found.len() == 1 && found[0].what.contains("runs 1 handlers"), "{found:?}");
+}
