@@ -36,7 +36,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_unread(&args.queue).await?;
     let compacted = match &queue {
         AnyQueue::One(queue) => vec![compact(queue.clone(), how).await?],
-        AnyQueue::Sharded(queue) => {
+        AnyQueue::Sharded { queue, .. } => {
             let parts = queue.on_each(|part| compact(part, how)).await;
             parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()?
         }

@@ -161,7 +161,7 @@ impl Database {
         if self.is_sharded() {
             let shards = self.shards().await?;
             let opened = shards.queue(name).await;
-            return Ok(AnyQueue::Sharded(opened.map_err(|error| readable(error, name))?));
+            return Ok(AnyQueue::of_several(opened.map_err(|error| readable(error, name))?));
         }
         Ok(AnyQueue::One(open(&self.connect().await?, name).await?))
     }

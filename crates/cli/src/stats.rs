@@ -20,7 +20,8 @@ use crate::{
 /// The arguments of `trunkline stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On several servers the first line of a queue is the sum, and the next ones are its shards.
+On several servers the first line of a queue is the sum, and the next ones are its shards. A sum that
+lacks a server is marked as `partial`.
 
 Examples:
   trunkline stats
@@ -45,10 +46,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let several = found.iter().any(|line| line.shard.is_some());
     let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
     let mut table = Table::new(headers.into_iter().chain(several.then_some("shard")));
-    for QueueCounts { queue, is_paused, shard, stats } in found {
+    for QueueCounts { queue, is_paused, shard, is_partial, stats } in found {
         let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
         let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
-        let shard = several.then(|| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()));
+        let sum = if is_partial { "partial" } else { "all" };
+        let shard = several.then(|| shard.map_or_else(|| sum.to_owned(), |shard| shard.to_string()));
         let queue = if is_paused { format!("{queue} (paused)") } else { queue };
         table.row([queue].into_iter().chain(numbers.map(thousands)).chain([oldest]).chain(shard));
     }
@@ -60,7 +62,13 @@ struct QueueCounts {
     queue: String,
     is_paused: bool,
     shard: Option<shards::Id>,
+    /// True if the counts are a sum that lacks a server.
+    is_partial: bool,
     stats: Stats,
+}
+
+fn counts(queue: String, is_paused: bool, shard: Option<shards::Id>, stats: Stats) -> QueueCounts {
+    QueueCounts { queue, is_paused, shard, is_partial: false, stats }
 }
 
 /// The number of queues that one statement counts. The statement locks eight tables and indexes per
@@ -99,7 +107,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
                         }
                         counted => {
                             let (is_paused, stats) = counted?;
-                            found.push(QueueCounts { queue: name.clone(), is_paused, shard: None, stats });
+                            found.push(counts(name.clone(), is_paused, None, stats));
                         }
                     }
                 }
@@ -133,14 +141,14 @@ fn line(counted: Counted, known: &BTreeMap<String, bool>) -> QueueCounts {
     (stats.dead, stats.archived, stats.rows, stats.messages) = (dead, archived, rows, messages);
     stats.oldest_due = oldest_due.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let is_paused = known.get(&queue).is_some_and(|is_paused| *is_paused);
-    QueueCounts { queue, is_paused, shard: None, stats }
+    counts(queue, is_paused, None, stats)
 }
 
 /// Returns the sum and then the parts of each queue. Reports a shard that does not answer on
 /// standard error, and leaves it out of the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
-    for server in any::down(shards) {
-        print::note(format!("warning: cannot count {server}"));
+    for (server, why) in any::down(shards) {
+        print::note(format!("warning: cannot count {server}: {why}"));
     }
     let is_all = names.is_empty();
     if is_all {
@@ -167,12 +175,13 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
             uncounted.add(&name, error.clone());
             continue;
         }
-        found.push(QueueCounts { queue: name.clone(), is_paused: is_paused_somewhere, shard: None, stats: stats.sum });
+        let is_partial = !any::absent(&queue).is_empty() || stats.parts.iter().any(|part| part.of.is_err());
+        found.push(QueueCounts { is_partial, ..counts(name.clone(), is_paused_somewhere, None, stats.sum) });
         for shards::Sharded { shard, of } in stats.parts {
             match of {
                 Ok(stats) => {
                     let is_paused = is_paused(shard);
-                    found.push(QueueCounts { queue: name.clone(), is_paused, shard: Some(shard), stats });
+                    found.push(counts(name.clone(), is_paused, Some(shard), stats));
                 }
                 Err(error) => print::note(format!("warning: cannot count shard {shard}: {error}")),
             }
@@ -221,7 +230,7 @@ fn error_of_all(parts: &[shards::Sharded<trunkline::Result<Stats>>]) -> Option<&
     errors.collect::<Option<Vec<_>>>()?.into_iter().next()
 }
 
-fn object(QueueCounts { queue, is_paused, shard, stats }: &QueueCounts) -> serde_json::Value {
+fn object(QueueCounts { queue, is_paused, shard, is_partial, stats }: &QueueCounts) -> serde_json::Value {
     let mut line = json!({
         "queue": queue,
         "paused": is_paused,
@@ -238,6 +247,9 @@ fn object(QueueCounts { queue, is_paused, shard, stats }: &QueueCounts) -> serde
     });
     if let Some(shard) = shard {
         line["shard"] = shard.to_string().into();
+    }
+    if *is_partial {
+        line["partial"] = true.into();
     }
     line
 }

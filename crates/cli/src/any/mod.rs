@@ -19,15 +19,33 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
     One(Queue<T>),
-    Sharded(shards::Queue<T>),
+    Sharded {
+        queue: shards::Queue<T>,
+        /// The servers that had no part of the queue when the command began. A call covers only
+        /// the parts that are open at its start, even if these servers are back at its end.
+        absent: Vec<Away>,
+    },
 }
+
+/// A server without a result, and the reason.
+pub type Away = (String, String);
 
 type Of<V> = (Id, V);
 
-/// Returns the servers that could not be reached, each with the reason.
-pub fn down(shards: &shards::Set) -> Vec<String> {
-    let down = |shard: shards::State| Some(format!("{}: {}", shard.server, shard.down?));
+/// Returns the servers that could not be reached.
+pub fn down(shards: &shards::Set) -> Vec<Away> {
+    let down = |shard: shards::State| Some((shard.server, shard.down?.to_string()));
     shards.list().into_iter().filter_map(down).collect()
+}
+
+/// Returns the servers on which the queue is not open.
+pub fn absent<T: Payload>(queue: &shards::Queue<T>) -> Vec<Away> {
+    let absent = |shard: shards::State| {
+        let is_open = shard.id.is_some_and(|id| queue.on(id).is_ok());
+        let why = shard.down.map_or_else(|| "it was away when the command began".to_owned(), |why| why.to_string());
+        (!is_open).then_some((shard.server, why))
+    };
+    queue.shards().list().into_iter().filter_map(absent).collect()
 }
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -46,25 +64,33 @@ impl<T: Payload> AnyQueue<T> {
     pub fn description(&self) -> Description {
         match self {
             Self::One(queue) => queue.description().clone(),
-            Self::Sharded(queue) => queue.description(),
+            Self::Sharded { queue, .. } => queue.description(),
         }
     }
 
+    /// Returns a queue that has just been opened on several servers.
+    pub fn of_several(queue: shards::Queue<T>) -> Self {
+        Self::Sharded { absent: absent(&queue), queue }
+    }
+
     /// Returns the outcome of a command that has done its work and written its result. Fails if a
-    /// server could not be reached, even if the reader has gone away.
+    /// server was away at the beginning or the end, even if the reader has gone away.
     pub fn complete(&self, written: Result<()>) -> Result<()> {
-        let Self::Sharded(queue) = self else { return written };
-        match &*down(queue.shards()) {
-            [] => written,
-            down => Err(Error::new(format!("the result is only of the other servers: {}", down.join("; ")))
-                .hint("run the command again when these servers answer")),
+        let Self::Sharded { queue, absent } = self else { return written };
+        let mut away = absent.clone();
+        away.extend(down(queue.shards()).into_iter().filter(|(server, _)| absent.iter().all(|(one, _)| one != server)));
+        if away.is_empty() {
+            return written;
         }
+        let away: Vec<String> = away.iter().map(|(server, why)| format!("{server}: {why}")).collect();
+        Err(Error::new(format!("the result is only of the other servers: {}", away.join("; ")))
+            .hint("run the command again when these servers answer"))
     }
 
     pub async fn enqueue_many(&self, drafts: impl IntoIterator<Item = Draft<&T>>) -> trunkline::Result<Vec<Id>> {
         Ok(match self {
             Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?.into_iter().map(Enqueued::id)),
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 queue.enqueue_many(drafts).await?.iter().map(|enqueued| enqueued.id().into()).collect()
             }
         })
@@ -73,35 +99,35 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn send_direct(&self, draft: Draft<&T>) -> trunkline::Result<Id> {
         Ok(match self {
             Self::One(queue) => ids_of([queue.send_direct(draft).await?.id()])[0],
-            Self::Sharded(queue) => queue.send_direct(draft).await?.id().into(),
+            Self::Sharded { queue, .. } => queue.send_direct(draft).await?.id().into(),
         })
     }
 
     pub fn consumer(&self) -> AnyConsumer<T> {
         match self {
             Self::One(queue) => AnyConsumer::One(Box::new(queue.consumer(Wait::Adaptive))),
-            Self::Sharded(queue) => AnyConsumer::Sharded(queue.consumer(Wait::Adaptive)),
+            Self::Sharded { queue, .. } => AnyConsumer::Sharded(queue.consumer(Wait::Adaptive)),
         }
     }
 
     pub async fn find(&self, id: Id) -> Result<Option<Found<T>>> {
         Ok(match self {
             Self::One(queue) => queue.find(plain(&[id])?[0]).await?,
-            Self::Sharded(queue) => queue.find(sharded(&[id])?[0]).await?.map(|found| found.of),
+            Self::Sharded { queue, .. } => queue.find(sharded(&[id])?[0]).await?.map(|found| found.of),
         })
     }
 
     pub async fn cancel(&self, ids: &[Id]) -> Result<Vec<Id>> {
         Ok(match self {
             Self::One(queue) => ids_of(queue.cancel(&plain(ids)?).await?),
-            Self::Sharded(queue) => named(queue.cancel(&sharded(ids)?).await?),
+            Self::Sharded { queue, .. } => named(queue.cancel(&sharded(ids)?).await?),
         })
     }
 
     pub async fn reschedule(&self, ids: &[Id], due: Due) -> Result<Vec<Id>> {
         Ok(match self {
             Self::One(queue) => ids_of(queue.reschedule(&plain(ids)?, due).await?),
-            Self::Sharded(queue) => named(queue.reschedule(&sharded(ids)?, due).await?),
+            Self::Sharded { queue, .. } => named(queue.reschedule(&sharded(ids)?, due).await?),
         })
     }
 
@@ -109,8 +135,10 @@ impl<T: Payload> AnyQueue<T> {
         Ok(match (self, ids) {
             (Self::One(queue), Some(ids)) => queue.replay(&plain(ids)?).await?,
             (Self::One(queue), None) => queue.replay_all().await?,
-            (Self::Sharded(queue), Some(ids)) => queue.replay(&sharded(ids)?).await?,
-            (Self::Sharded(queue), None) => sum(queue.on_each(|part| async move { part.replay_all().await }).await)?,
+            (Self::Sharded { queue, .. }, Some(ids)) => queue.replay(&sharded(ids)?).await?,
+            (Self::Sharded { queue, .. }, None) => {
+                sum(queue.on_each(|part| async move { part.replay_all().await }).await)?
+            }
         })
     }
 
@@ -118,22 +146,24 @@ impl<T: Payload> AnyQueue<T> {
         Ok(match (self, ids) {
             (Self::One(queue), Some(ids)) => queue.discard(&plain(ids)?).await?,
             (Self::One(queue), None) => queue.discard_all().await?,
-            (Self::Sharded(queue), Some(ids)) => queue.discard(&sharded(ids)?).await?,
-            (Self::Sharded(queue), None) => sum(queue.on_each(|part| async move { part.discard_all().await }).await)?,
+            (Self::Sharded { queue, .. }, Some(ids)) => queue.discard(&sharded(ids)?).await?,
+            (Self::Sharded { queue, .. }, None) => {
+                sum(queue.on_each(|part| async move { part.discard_all().await }).await)?
+            }
         })
     }
 
     pub async fn purge(&self) -> Result<u64> {
         Ok(match self {
             Self::One(queue) => queue.purge().await?,
-            Self::Sharded(queue) => sum(queue.on_each(|part| async move { part.purge().await }).await)?,
+            Self::Sharded { queue, .. } => sum(queue.on_each(|part| async move { part.purge().await }).await)?,
         })
     }
 
     pub async fn prune(&self, older: Duration) -> Result<u64> {
         Ok(match self {
             Self::One(queue) => queue.prune(older).await?,
-            Self::Sharded(queue) => sum(queue.on_each(|part| async move { part.prune(older).await }).await)?,
+            Self::Sharded { queue, .. } => sum(queue.on_each(|part| async move { part.prune(older).await }).await)?,
         })
     }
 
@@ -141,7 +171,7 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn stats(&self) -> Result<Stats> {
         Ok(match self {
             Self::One(queue) => queue.stats().await?,
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 let stats = queue.stats().await;
                 stats.parts.into_iter().try_for_each(|part| part.of.map(drop))?;
                 stats.sum
@@ -155,7 +185,7 @@ impl<T: Payload> AnyQueue<T> {
                 let page = queue.dead_letters(plain(&[after])?[0], n).await?;
                 page.into_iter().map(|letter| alone(letter.id, letter)).collect()
             }
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 let page = queue.dead_letters(seen(after)?, n).await?;
                 let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| {
                     (shards::Sharded { shard, of: of.id }.into(), of)
@@ -171,7 +201,7 @@ impl<T: Payload> AnyQueue<T> {
                 let page = queue.archived(plain(&[after])?[0], n).await?;
                 page.into_iter().map(|message| alone(message.id, message)).collect()
             }
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 let page = queue.archived(seen(after)?, n).await?;
                 let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| {
                     (shards::Sharded { shard, of: of.id }.into(), of)
@@ -185,7 +215,7 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
         Ok(match self {
             Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 let mut all = Vec::new();
                 for shards::Sharded { shard, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
                     all.extend(
@@ -210,7 +240,7 @@ impl<T: Payload> AnyQueue<T> {
                     End::Extend(by) => queue.extend(leases, by).await,
                 }
             }
-            Self::Sharded(queue) => {
+            Self::Sharded { queue, .. } => {
                 let on = |lent: Lent| Some(shards::Sharded { shard: lent.shard?, of: lent.lease });
                 let leases: Vec<shards::Sharded<Lease>> = leases.into_iter().filter_map(on).collect();
                 match how {

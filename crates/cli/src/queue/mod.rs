@@ -128,10 +128,18 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,
         Verb::Drop { name, yes } => {
             crate::confirm(format!("drop queue {name:?} with all that is in it"), yes).await?;
+            // An earlier call may have dropped the queue on some of the servers.
+            let (mut is_dropped, mut missing) = (false, None);
             for (place, db) in database.connect_each().await? {
-                db.drop_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+                match db.drop_queue(&name).await {
+                    Err(error) if error.is_no_queue() => missing = Some(Error::from(error).at(&place)),
+                    dropped => {
+                        dropped.map_err(|error| Error::from(error).at(&place))?;
+                        is_dropped = true;
+                    }
+                }
             }
-            Ok(())
+            missing.filter(|_| !is_dropped).map_or(Ok(()), Err)
         }
     }
 }

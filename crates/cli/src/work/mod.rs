@@ -208,7 +208,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     };
     match queue {
         AnyQueue::One(queue) => AnyWorker::One(Box::new(of(None, queue))),
-        AnyQueue::Sharded(queue) => {
+        AnyQueue::Sharded { queue, .. } => {
             let each = move |shard, queue| of(Some(shard), queue);
             AnyWorker::Sharded(shards::Worker::new(queue, each).concurrency(concurrency))
         }

@@ -3,8 +3,9 @@
 use std::process::Stdio;
 
 use serde_json::Value;
+use trunkline_embedded::{Cluster, Stop};
 
-use crate::fixture::{Folder, Trunkline, eventually, rows, sql};
+use crate::fixture::{Folder, Session, Trunkline, eventually, failed, rows, sql};
 
 /// Creates two databases that are shards of each other, with the queue `q`.
 fn two() -> Trunkline {
@@ -246,9 +247,51 @@ fn result_that_lacks_a_server_is_an_error() {
         assert_eq!(code, 1, "{command:?}: {why}");
         assert!(why.contains("the result is only of the other servers: 127.0.0.1:1"), "{command:?}: {why}");
     }
-    assert_eq!(both.json(&["stats", "q", "--json"])[0]["messages"], 0);
+    let stats = both.json(&["stats", "q", "--json"]);
+    assert_eq!((&stats[0]["messages"], &stats[0]["partial"]), (&0.into(), &true.into()));
+    assert!(stats[1..].iter().all(|part| part["partial"].is_null()), "{stats:?}");
+    let table = both.ok(&["stats"]);
+    assert!(table.contains("partial") && !table.contains("all"), "{table}");
     // Without a reader, the doctor still reports by its exit code that something is wrong.
     let mut doctor = both.start(&["doctor"]);
     drop(doctor.stdout.take());
     assert_eq!(doctor.wait().expect("it ends").code(), Some(1));
+}
+
+/// The server is away when the purge begins, and has joined before it ends.
+#[test]
+fn server_that_comes_back_during_the_work_is_missing_from_the_result() {
+    let (one, away) = (Trunkline::bare(), Cluster::temporary().start().expect("a server"));
+    let both = Trunkline { url: format!("{}\n{}", one.url, away.url("postgres")) };
+    both.ok(&["migrate"]);
+    both.ok(&["queue", "create", "q", "--type", "text"]);
+    one.ok(&["enqueue", "q", "x"]);
+    away.stop(Stop::Fast).expect("stopped");
+    let holder = Session::begin(&one.url, "begin; select id from trunkline.queue_q for update");
+    let purge = both.start(&["purge", "q", "--yes"]);
+    let blocked = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    eventually("it purges", || !rows(&one.url, blocked).is_empty());
+    away.start_again().expect("started");
+    let joined = "select pid from pg_stat_activity
+        where application_name = 'trunkline' and state = 'idle' and query like '%queue_q%'";
+    eventually("it has opened the queue", || !rows(&away.url("postgres"), joined).is_empty());
+    drop(holder);
+    let (code, why) = failed(&purge.wait_with_output().expect("it ends"), &["purge"]);
+    assert!(code == 1 && why.contains("the result is only of the other servers: "), "{code}: {why}");
+    assert_eq!(both.lines(&["purge", "q", "--yes"]), ["0"]);
+}
+
+#[test]
+fn drop_that_one_server_refused_is_resumed() {
+    let both = two();
+    let other = urls(&both)[1];
+    sql(other, "create view public.seen as select id from trunkline.queue_q");
+    let (code, why) = both.fails(&["queue", "drop", "q", "--yes"]);
+    assert!(code == 1 && why.contains("seen"), "{why}");
+    assert_eq!(both.json(&["queue", "list", "--json"]).len(), 1, "the first one has dropped it");
+    sql(other, "drop view public.seen");
+    both.ok(&["queue", "drop", "q", "--yes"]);
+    assert!(both.json(&["queue", "list", "--json"]).is_empty());
+    let (code, why) = both.fails(&["queue", "drop", "q", "--yes"]);
+    assert!(code == 1 && why.contains("no queue"), "{why}");
 }
