@@ -1,4 +1,5 @@
 //! Formats an error's reason for people. Leaves out the statement, because it is Trunkline's own.
+//! Also recognizes the errors of a limit.
 
 use std::error::Error as _;
 
@@ -15,4 +16,9 @@ pub fn reason(error: &Error) -> String {
     let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
     let hint = if hint.is_empty() { String::new() } else { format!(". {hint}") };
     format!("{message}{detail}{hint}")
+}
+
+/// Returns true if the server gave up the statement, because it took too long or waited for a lock.
+pub fn is_late(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|state| ["57014", "55P03"].contains(&state.code()))
 }

@@ -93,6 +93,8 @@ impl Default for Doctor {
 const SERVER: &str = "10s";
 /// The doctor's time limit for the server's answer. Exceeding the limit is a finding.
 const ANSWER: Duration = Duration::from_secs(15);
+/// The doctor's time limit for the first answer. The library gives up a lost server earlier.
+const FIRST_ANSWER: Duration = Duration::from_secs(45);
 /// The number of queues that one statement examines. The statement locks up to twenty tables and
 /// indexes per queue, and the server's table of locks has 64 entries per connection.
 const PAGE: usize = 16;
@@ -158,7 +160,11 @@ impl Doctor {
     /// If the database cannot be reached.
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        let (is_standby,): (bool,) = Text::of(db, "select pg_catalog.pg_is_in_recovery()").run(db, ()).await?;
+        let is_standby = Text::of(db, "select pg_catalog.pg_is_in_recovery()").run::<(), (bool,)>(db, ());
+        let Ok(is_standby) = timeout(FIRST_ANSWER, is_standby).await else {
+            return Ok(vec![unanswered(STANDBY, None, FIRST_ANSWER)]);
+        };
+        let (is_standby,) = is_standby?;
         findings.extend(Some(standby()).filter(|_| is_standby && self.wants(STANDBY)));
         for (check, text) in OF_DATABASE.iter().filter(|(check, _)| self.wants(check)) {
             if !(is_standby && OF_PRIMARY.contains(check)) {
@@ -168,22 +174,30 @@ impl Doctor {
         let moves = "select pg_catalog.to_regclass('trunkline.moving') is not null";
         let (check, text) = MOVING;
         let has_moved = self.wants(check)
-            && match Text::of(db, moves).run::<(), (bool,)>(db, ()).await {
-                Err(error) if lacks_right(&error) => false, // a finding about the queues follows
-                found => found?.0,
+            && match timeout(ANSWER, Text::of(db, moves).run::<(), (bool,)>(db, ())).await {
+                Ok(Err(error)) if lacks_right(&error) => false, // a finding about the queues follows
+                Ok(found) => found?.0,
+                Err(_) => {
+                    findings.push(unanswered(check, None, ANSWER));
+                    false
+                }
             };
         if has_moved {
             findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
         }
         let no_index: Vec<String> =
             findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
-        let mut queues = match db.list_queues().await {
-            Err(error) if lacks_right(&error) => {
+        let mut queues = match timeout(ANSWER, db.list_queues()).await {
+            Ok(Err(error)) if lacks_right(&error) => {
                 let unlisted = || unchecked(QUEUES, None, &reason(&error), &as_operator(db, None));
                 findings.extend(self.wants(QUEUES).then(unlisted));
                 Vec::new()
             }
-            listed => listed?,
+            Ok(listed) => listed?,
+            Err(_) => {
+                findings.extend(self.wants(QUEUES).then(|| unanswered(QUEUES, None, ANSWER)));
+                Vec::new()
+            }
         };
         queues.retain(|queue| self.wants_queue(&queue.name));
         let pages: Vec<Vec<Description>> = queues.chunks(PAGE).map(<[_]>::to_vec).collect();
@@ -265,10 +279,7 @@ async fn answered(
         }
         Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
         Ok(found) => found,
-        Err(_) => {
-            let reason = format!("the server did not answer within {} s", ANSWER.as_secs());
-            Ok(vec![unchecked(check, queue, &reason, AGAIN)])
-        }
+        Err(_) => Ok(vec![unanswered(check, queue, ANSWER)]),
     }
 }
 
@@ -282,7 +293,7 @@ fn lacks_right(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "42501")
 }
 
-/// The name of the finding that the role may not list the queues, so the doctor examined none.
+/// The name of the finding that the queues could not be listed, so the doctor examined none.
 const QUEUES: &str = "queues";
 /// The name of the check that sends a notification and waits for it. This check is not a single
 /// statement.
@@ -306,6 +317,10 @@ fn finding(check: &'static str, (severity, queue, what, since, why, mend): Check
 /// The remedy for a check that failed for any reason other than a missing right.
 const AGAIN: &str =
     "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
+
+fn unanswered(check: &'static str, queue: Option<&str>, limit: Duration) -> Finding {
+    unchecked(check, queue, &format!("the server did not answer within {} s", limit.as_secs()), AGAIN)
+}
 
 fn unchecked(check: &'static str, queue: Option<&str>, reason: &str, mend: &str) -> Finding {
     Finding {

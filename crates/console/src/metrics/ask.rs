@@ -61,8 +61,9 @@ impl Counts {
 
 type Counted = (i64, i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
 
+/// Returns all queues. A session that has locked their list holds up no shared connection.
 pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
-    run(db, sql!("queues")).await
+    alone(db, Text::of(db, sql!("queues")), (), LISTING).await
 }
 
 pub async fn stores(db: &Db) -> Result<Vec<Store>> {
@@ -86,6 +87,8 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     Text::of(db, text).run(db, ()).await
 }
 
+/// The server's time limit for the list of queues.
+const LISTING: &str = "10s";
 /// The server's time limit for a count.
 const COUNTING: &str = "10min";
 

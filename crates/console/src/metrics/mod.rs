@@ -28,6 +28,10 @@ use trunkline::{Db, Error, Result};
 
 use self::kept::BESIDES;
 pub(crate) use self::kept::{Kept, Picture};
+use crate::reason::is_late;
+
+/// The reason why there are no samples, if the server does not answer in time.
+pub(crate) const SILENT: &str = "the database does not answer";
 
 /// The content type of an exposition.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -74,15 +78,28 @@ impl Metrics {
     /// patience continue after this call returns. Fails with the reason if the queues cannot be
     /// listed.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
-        match timeout(self.patience, ask::queues(db)).await {
-            Ok(Ok(queues)) => self.picture().with(queues),
-            Ok(Err(error)) => return Err(error.to_string()),
-            Err(_) => return Err("the database does not answer".to_owned()),
+        match self.list(db).await {
+            Some(Ok(())) => Ok(self.sampled(db).await),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(SILENT.to_owned()),
         }
+    }
+
+    /// Lists the queues. Returns `None` if the server does not answer within the patience, or a
+    /// session has locked their list.
+    pub(crate) async fn list(&self, db: &Db) -> Option<Result<()>> {
+        match timeout(self.patience, ask::queues(db)).await.ok()? {
+            Err(error) if is_late(&error) => None,
+            listed => Some(listed.map(|queues| self.picture().with(queues))),
+        }
+    }
+
+    /// Takes the samples of the listed queues that are due, and returns all samples.
+    pub(crate) async fn sampled(&self, db: &Db) -> Picture {
         let looked = tokio::spawn(self.clone().look(db.clone()));
         // If the connection breaks, the old samples stay. The metrics include their age.
         let _ = timeout(self.patience, looked).await;
-        Ok(self.picture().clone())
+        self.picture().clone()
     }
 
     /// Takes all samples that are due. If another task is already taking them, waits for that task

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 use trunkline::{Db, Description};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     point::{self, Flow, Point},
     statement,
 };
-use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
+use crate::metrics::{Kept, Metrics, Picture as Samples, SILENT, ask::Counts};
 
 /// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
@@ -26,6 +26,10 @@ const SHARE: u32 = 450;
 const BESIDES: Duration = Duration::from_secs(5);
 /// The interval between two points of the last hour.
 const POINT: Duration = Duration::from_secs(60);
+/// The time limit for each of a sample's statements, and for the first sample. Without it, a
+/// session that locks the list of queues would stop the sampling unnoticed.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// A queue's latest numbers and its last hour.
 #[derive(Debug, Clone)]
 pub struct Known {
@@ -110,7 +114,7 @@ pub struct Gathered {
     pub queues: BTreeMap<String, Known>,
     /// The reason why the last sample failed, if it did.
     pub problem: Option<String>,
-    /// True if the last sample found no connection to the database.
+    /// True if the last sample found no connection to the database, or received no answer.
     is_lost: bool,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
@@ -132,10 +136,14 @@ impl Drop for Pulse {
 }
 
 impl Pulse {
-    /// Starts sampling. The first numbers are available when this function returns.
+    /// Starts sampling. The first numbers are available when this function returns, unless the
+    /// database does not answer for [`ANSWER`].
     pub async fn begin(db: Db, metrics: Metrics) -> Self {
         let mut picture = Gathered::default();
-        let mut pause = look(&db, &metrics, &mut picture).await;
+        let mut pause = timeout(ANSWER, look(&db, &metrics, &mut picture)).await.unwrap_or_else(|_| {
+            (picture.problem, picture.is_lost) = (Some(SILENT.to_owned()), true);
+            EVERY
+        });
         let (tell, told) = watch::channel(Arc::new(picture.clone()));
         let task = tokio::spawn(async move {
             loop {
@@ -149,7 +157,7 @@ impl Pulse {
         Self { picture: told, task }
     }
 
-    /// Returns true if the database could not be reached at the last sample.
+    /// Returns true if the database could not be reached or did not answer at the last sample.
     pub fn is_lost(&self) -> bool {
         self.picture.borrow().is_lost
     }
@@ -167,18 +175,27 @@ impl Pulse {
 /// Samples once, and returns how long to wait before the next sample. If the sample fails, the old
 /// numbers stay.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
+    // This list waits for no lock. If the list of queues is locked, the next statement would occupy
+    // a shared connection.
+    let named = metrics.list(db).await;
     let begun = Instant::now();
-    let listed = db.list_queues().await;
+    let listed = match named {
+        Some(named) => timeout(ANSWER, db.list_queues()).await.ok().map(|listed| named.and(listed)),
+        None => None,
+    };
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
-    picture.is_lost = listed.as_ref().is_err_and(trunkline::Error::is_closed);
+    picture.is_lost = listed.as_ref().is_none_or(|listed| listed.as_ref().is_err_and(trunkline::Error::is_closed));
     if !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // If this fails, the statement below also fails, and its error is reported.
-        picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
+        // If this fails, the statement below also fails, and its error is reported. A locked table
+        // costs only these numbers.
+        let besides = timeout(ANSWER, statement::besides(db)).await;
+        picture.besides = Arc::new(besides.ok().and_then(Result::ok).unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }
     let looked = match listed {
-        Ok(descriptions) => metrics.refreshed(db).await.map(|samples| (descriptions, samples)),
-        Err(error) => Err(error.to_string()),
+        Some(Ok(descriptions)) => Ok((descriptions, metrics.sampled(db).await)),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(SILENT.to_owned()),
     };
     picture.problem = match looked {
         Ok((descriptions, samples)) => {
@@ -190,7 +207,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
             if picture.besides.may_keep_history && picture.shared_at.is_none_or(|at| at.elapsed() >= POINT) {
                 picture.shared_at = Some(Instant::now());
                 // If sharing fails, this console continues with its own points.
-                let _ = shared(db, &mut picture.queues).await;
+                let _ = timeout(ANSWER, shared(db, &mut picture.queues)).await;
             }
             None
         }

@@ -1,6 +1,6 @@
 //! The server: its settings and its routes.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -156,8 +156,11 @@ impl Console {
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         self.check(listener.local_addr()?)?;
-        let metrics = Metrics::new();
-        let pulse = Pulse::begin(self.db.clone(), metrics.clone()).await;
+        let (metrics, mut shutdown) = (Metrics::new(), pin!(shutdown));
+        let pulse = tokio::select! {
+            () = &mut shutdown => return Ok(()),
+            pulse = Pulse::begin(self.db.clone(), metrics.clone()) => pulse,
+        };
         let guard = Guard::new(self.access, self.token);
         let site = Arc::new(Site {
             db: self.db,

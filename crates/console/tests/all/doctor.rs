@@ -1,6 +1,7 @@
 mod causes;
 mod clocks;
 mod derived;
+mod locked;
 mod many;
 mod news;
 mod plans;

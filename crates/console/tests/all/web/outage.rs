@@ -1,6 +1,6 @@
-//! The console while the database is away.
+//! The console while the database is away, or does not answer.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 use trunkline::{Db, Settings};
@@ -22,5 +22,55 @@ async fn page_is_given_up_while_the_database_is_away() {
     server.stop(Stop::Fast).expect("stopped");
     let page = timeout(Duration::from_secs(50), get(site.address, "/")).await.expect("it is given up");
     assert_eq!(page.status, 503, "{}", page.body);
+    site.end().await;
+}
+
+const SOON: Duration = Duration::from_secs(60);
+const OLD: &str = "The numbers are not being updated: the database does not answer";
+
+/// Waits until the overview reports, or no longer reports, that its numbers are old.
+async fn until_old(site: &Site, is_old: bool) {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let page = get(site.address, "/").await;
+        if page.status == 200 && page.body.contains(OLD) == is_old {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}: {}", page.status, page.body);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_that_stop_because_of_a_lock_are_reported() {
+    let site = Site::new().await;
+    let holder = connect(&site.url).await;
+    holder.batch_execute("begin; lock table trunkline.queue in access exclusive mode").await.expect("locked");
+    let late = Db::connect(&site.url).await.expect("connected");
+    let late = Site::of(site.url.clone(), late, connect(&site.url).await, |console| console).await;
+    tokio::join!(until_old(&site, true), until_old(&late, true));
+    timeout(SOON, late.end()).await.expect("it ends all the same");
+    holder.batch_execute("rollback").await.expect("let go");
+    until_old(&site, false).await;
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn console_ends_before_its_first_numbers() {
+    let site = Site::new().await;
+    let holder = connect(&site.url).await;
+    // A new handle reads the version before the list of queues.
+    holder.batch_execute("begin; lock table trunkline.version in access exclusive mode").await.expect("locked");
+    let late = || async {
+        let db = Db::connect(&site.url).await.expect("connected");
+        Site::of(site.url.clone(), db, connect(&site.url).await, |console| console).await
+    };
+    let (one, other) = (late().await, late().await);
+    let began = Instant::now();
+    one.end().await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    until_old(&other, true).await;
+    timeout(SOON, other.end()).await.expect("it ends all the same");
+    drop(holder);
     site.end().await;
 }
