@@ -76,8 +76,13 @@ pub async fn database(db: &Db) -> Result<Database> {
 }
 
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
+    counts_within(db, queue, COUNTING).await
+}
+
+/// Returns the counts of a queue. Fails after the time `most`.
+pub async fn counts_within(db: &Db, queue: &str, most: &str) -> Result<Counts> {
     let text = Text::of(db, sql!("counts")).with_tables(queue);
-    let counted: Counted = alone(db, text, (), COUNTING).await?;
+    let counted: Counted = alone(db, text, (), most).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // fails only if a clock was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })

@@ -3,8 +3,17 @@
 
 use trunkline::{Db, Description, Result};
 
-use super::{form::Form, sieve::Sieve, statement::sql, words};
-use crate::{metrics::ask::counts, schema::Text};
+use super::{
+    form::Form,
+    sieve::Sieve,
+    statement::{MOST, sql},
+    words,
+};
+use crate::{
+    metrics::ask::{alone, counts_within},
+    reason::is_late,
+    schema::Text,
+};
 
 /// An action, parsed from a form.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,17 +142,27 @@ impl Action {
 
     /// Returns the number of messages or dead letters that the action affects, if they can be
     /// counted in advance, and the time at which dead letters were counted.
-    pub async fn count(&self, db: &Db) -> Result<Option<(i64, String)>> {
+    pub async fn count(&self, db: &Db) -> Result<Count> {
         let letters = match &self.deed {
             Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
             Deed::Purge => {
-                return Ok(Some((counts(db, &self.queue).await?.depth(), String::new())));
+                return match counts_within(db, &self.queue, MOST).await {
+                    Err(error) if is_late(&error) => Ok(Count::Late(String::new())),
+                    counts => Ok(Count::Of(counts?.depth(), String::new())),
+                };
             }
-            _ => return Ok(None),
+            _ => return Ok(Count::Unneeded),
         };
-        let wanted = Text::of(db, "select pg_catalog.count(*), pg_catalog.statement_timestamp()::text from chosen");
+        let now = "pg_catalog.statement_timestamp()::text";
+        let wanted = Text::of(db, &format!("select pg_catalog.count(*), {now} from chosen"));
         let text = chosen(db, letters, "$1", "$2").with_text("wanted", &wanted).with_tables(&self.queue);
-        Ok(Some(text.run(db, (letters.values(), AT_ONCE)).await?))
+        match alone::<_, (i64, String)>(db, text, (letters.values(), AT_ONCE), MOST).await {
+            Err(error) if is_late(&error) => {
+                let (at,): (String,) = Text::of(db, &format!("select {now}")).run(db, ()).await?;
+                Ok(Count::Late(at))
+            }
+            counted => counted.map(|(count, at)| Count::Of(count, at)),
+        }
     }
 
     /// Runs the action and writes its audit entry, in one transaction. If a form with this token
@@ -214,6 +233,16 @@ impl Action {
         let deed = chosen(db, letters, "$6", "$7").with_text("wanted", &ids);
         noted(db, &deed, QUEUE, NO_ID).with_tables(&self.queue)
     }
+}
+
+/// The number of messages that an action would affect, and the time of the count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Count {
+    Of(i64, String),
+    /// The count took too long, or a session has locked the table.
+    Late(String),
+    /// The action affects one message, or no existing message.
+    Unneeded,
 }
 
 /// The outcome of an action: the number of messages, dead letters or schedules that it changed, and

@@ -10,7 +10,7 @@ use trunkline::{Description, Error};
 
 use super::{
     access::{Visitor, same, token},
-    act::{self, Action, Deed},
+    act::{self, Action, Count, Deed},
     form,
     notice::Notice,
     phrases::button,
@@ -33,8 +33,9 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     }
     // Letters that die after the question are not affected by the answer.
     let (count, counted) = match action.count(&site.db).await {
-        Ok(Some((count, counted))) => (Some(words::thousands(count)), counted),
-        Ok(None) => (None, String::new()),
+        Ok(Count::Of(count, counted)) => (Some(words::thousands(count)), counted),
+        Ok(Count::Late(counted)) => (Some("not known, because counting takes too long".to_owned()), counted),
+        Ok(Count::Unneeded) => (None, String::new()),
         Err(error) => return failed(&site, &visitor, form, &action, &error).await,
     };
     let (head, what, back) = (action.question(), action.in_words(), site.path(&action.place()));

@@ -14,6 +14,7 @@ use super::{
     view::{Frame, Item, page},
     words,
 };
+use crate::reason::is_late;
 
 /// Dead letters with the same error.
 struct Same {
@@ -35,6 +36,8 @@ struct Dead {
     queue: String,
     keyed: bool,
     groups: Vec<Same>,
+    /// True if the server could not group the dead letters in time.
+    is_late: bool,
     which: Sieve,
     words: String,
     items: Vec<Item>,
@@ -57,11 +60,15 @@ pub async fn dead(
     let is = known(&site, &visitor, &name).await?;
     let which = which.tidied();
     let all_groups = which.of_all_groups();
-    let groups = failing(&site, &visitor, statement::groups(&site.db, &name, &all_groups).await).await?;
+    let groups = match statement::groups(&site.db, &name, &all_groups).await {
+        Err(error) if is_late(&error) => None,
+        groups => Some(failing(&site, &visitor, groups).await?),
+    };
     let letters = failing(&site, &visitor, statement::letters(&site.db, &is, &which, from.after).await).await?;
     let next = letters.last().filter(|_| letters.len() == PAGE);
     let next = next.map(|last| format!("?after={}&{}", last.0, which.query()).trim_end_matches('&').to_owned());
-    let groups = groups.into_iter().map(|(error, count, first, last)| {
+    let is_late = groups.is_none();
+    let groups = groups.into_iter().flatten().map(|(error, count, first, last)| {
         let (shown, of) = (words::shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
         let (first, last) = (words::ago(first), words::ago(last));
         Same { shown, count: words::thousands(count), first, last, fields: of.fields(), link: of.query() }
@@ -69,7 +76,7 @@ pub async fn dead(
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of_queue(&site, &visitor, &name).await;
     let words = words::shown(&which.in_words());
-    Ok(page(&Dead { frame, queue: name, keyed: is.partitions > 0, groups, which, words, items, next }))
+    Ok(page(&Dead { frame, queue: name, keyed: is.partitions > 0, groups, is_late, which, words, items, next }))
 }
 
 fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {

@@ -47,7 +47,7 @@ fn field<'a>(fields: &[(&str, &'a str)], name: &str) -> &'a str {
     fields.iter().find(|(is, _)| *is == name).map(|(_, value)| *value).expect(name)
 }
 
-async fn dead(site: &Site, name: &str, errors: &[&str]) -> Queue<String> {
+pub async fn dead(site: &Site, name: &str, errors: &[&str]) -> Queue<String> {
     site.db.create_queue(name, &Settings::new("text")).await.expect("created");
     let queue: Queue<String> = site.db.queue(name).await.expect("opened");
     for error in errors {

@@ -6,6 +6,7 @@ mod deeds;
 mod once;
 mod bounds;
 mod history;
+mod late;
 mod other_schema;
 mod outage;
 mod states;
