@@ -66,7 +66,11 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
-        return refused(StatusCode::FORBIDDEN, "this form was sent from another site; nothing was done\n");
+        return refused(
+            StatusCode::FORBIDDEN,
+            "this form was sent from another site; nothing was done. If a proxy is in between, it must pass on the Host header \
+             (nginx: proxy_set_header Host $http_host)\n",
+        );
     }
     if path == "/healthz" || path.starts_with("/assets/") {
         return Ok(None);
@@ -103,12 +107,14 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Checks that a form comes from the console itself. Browsers send the origin of a form. Other
-/// programs may send no origin, but they do not have a visitor's cookies.
+/// Checks that a form comes from the console itself. A browser compares the origins itself, and
+/// pages cannot set its header. It sends that header only over TLS or to this machine. Otherwise
+/// the origin is compared with the host, which a proxy may have changed. Other programs may send
+/// no origin, but they do not have a visitor's cookies.
 fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
-    let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if said("sec-fetch-site").is_some_and(|site| site != "same-origin") {
-        return false;
+    let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if let Some(site) = said("sec-fetch-site") {
+        return site == "same-origin";
     }
     let origin = said("origin").map(str::to_ascii_lowercase);
     origin.is_none_or(|origin| origin.split_once("://").map(|(_, of)| of) == host)
@@ -146,6 +152,9 @@ mod tests {
         };
         assert!(of(&[]));
         assert!(of(&[("origin", "http://127.0.0.1:7070"), ("sec-fetch-site", "same-origin")]));
+        // A proxy has changed the host. The browser compared the origin with the name that it used.
+        assert!(of(&[("origin", "https://console.example"), ("sec-fetch-site", "same-origin")]));
+        assert!(!of(&[("origin", "https://console.example"), ("sec-fetch-site", "none")]));
         assert!(!of(&[("origin", "http://evil.example")]));
         assert!(!of(&[("origin", "null")]));
         assert!(!of(&[("sec-fetch-site", "cross-site")]));

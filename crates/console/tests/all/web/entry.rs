@@ -77,6 +77,26 @@ async fn forged_forms_do_nothing() {
     site.end().await;
 }
 
+/// A proxy that sends its own name for the console, as nginx does by default.
+#[tokio::test(flavor = "multi_thread")]
+async fn form_from_behind_a_proxy_that_changes_the_host_is_judged_by_the_browser() {
+    let site = Site::new().await;
+    site.db.create_queue("q", &Settings::new("text")).await.expect("created");
+    let csrf = get(site.address, "/queues/q").await.csrf();
+    let body = form(&[("verb", "pause"), ("queue", "q"), ("token", TOKEN), ("csrf", &csrf)]);
+    let origin = ("origin", "https://console.example");
+    for site_of_the_form in [None, Some("cross-site"), Some("same-site"), Some("none"), Some("same-origin, x")] {
+        let headers: Vec<_> = [origin].into_iter().chain(site_of_the_form.map(|is| ("sec-fetch-site", is))).collect();
+        let answer = send(site.address, "POST", "/act", &headers, &body).await;
+        assert_eq!((answer.status, audited(&site).await), (403, 0), "{headers:?}");
+        assert!(answer.body.contains("proxy_set_header Host $http_host"), "{}", answer.body);
+    }
+    let headers = [origin, ("sec-fetch-site", "same-origin")];
+    let answer = send(site.address, "POST", "/act", &headers, &body).await;
+    assert_eq!((answer.status, audited(&site).await), (303, 1), "{}", answer.body);
+    site.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_are_closed_without_a_password() {
     let site = with_users().await;
