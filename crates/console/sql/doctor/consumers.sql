@@ -1,4 +1,5 @@
--- Checks that due messages are consumed. Finds the oldest message along the queue's index, from its floor on.
+-- Checks that due messages are consumed. Finds the oldest message along the queue's index, from its floor on. A worker may lease for longer than the
+-- queue's lease, so leases are also looked for among the messages that are due last.
 select case when q.paused then 'advice' else 'wrong' end, q.name,
        format('the oldest due message has waited for %s, and %s', date_trunc('second', now() - o.due_at),
               case when q.paused then 'the queue is paused'
@@ -16,6 +17,7 @@ select case when q.paused then 'advice' else 'wrong' end, q.name,
             else format('trunkline work %s --exec ./handler   # or start your consumers, or more of them', q.name) end
 from trunkline.queue q, lateral ({oldest}) o (due_at), lateral (
     select exists (select from trunkline.{queue} m where m.due_at > now() and m.due_at < now() + 2 * q.lease
-                                                     and m.attempt > 0 and m.error is null) as is_leased,
+                                                     and m.attempt > 0 and m.error is null)
+        or exists (select from ({last}) m where m.attempt > 0 and m.error is null) as is_leased,
            coalesce(q.per_second, q.key_per_second) is not null as is_limited) l
 where q.name = {name} and o.due_at < now() - interval '{patience}'

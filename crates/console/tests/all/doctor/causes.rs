@@ -1,5 +1,7 @@
 //! Findings whose cause is not the most common one.
 
+use std::time::Duration;
+
 use trunkline::{Limits, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
@@ -14,6 +16,26 @@ async fn limit_is_named_as_a_reason_why_messages_wait() {
     let [found] = &found[..] else { panic!("{found:#?}") };
     assert!(found.what.ends_with("nothing is leased; the queue has a rate limit"), "{found:?}");
     assert!(found.mend.starts_with("trunkline queue describe q "), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_longer_than_the_queue_s_are_seen() {
+    let ward = Ward::new().await;
+    let settings = Settings::new("int8").lease(Duration::from_secs(30));
+    for (name, settings) in [("plain", settings.clone()), ("laned", settings.priorities(3))] {
+        let queue = ward.queue(name, settings).await;
+        let ids = [queue.enqueue(1).await.expect("enqueued").id(), queue.enqueue(2).await.expect("enqueued").id()];
+        ward.say(&format!(
+            "update trunkline.queue_{name} set attempt = 1, due_at = now() + interval '10 minutes' where id = {};
+             update trunkline.queue_{name} set due_at = now() - interval '1 hour' where id = {}",
+            ids[0], ids[1]
+        ))
+        .await;
+        let found = ward.of("consumers").await;
+        let [found] = &found[..] else { panic!("{found:#?}") };
+        assert!(found.what.contains("other messages are leased"), "{found:?}");
+        ward.say(&format!("select trunkline.purge('{name}')")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
