@@ -231,6 +231,20 @@ async fn a_letter_is_edited_or_stays() {
     site.end().await;
 }
 
+/// A browser ignores a line break at the beginning of the element.
+#[tokio::test(flavor = "multi_thread")]
+async fn form_of_a_payload_keeps_its_first_line_breaks() {
+    let site = Site::new().await;
+    let queue = dead(&site, "broken", &[]).await;
+    let id = queue.enqueue(&"\n\nthird".to_owned()).await.expect("enqueued").id();
+    let leases = queue.lease(1).await.expect("leased");
+    queue.bury(&leases, "e").await.expect("buried");
+    let page = get(site.address, &format!("/queues/broken/messages/{id}")).await;
+    let typed = page.body.split("<textarea").nth(1).and_then(|rest| rest.split('>').nth(1)).expect("a form");
+    assert_eq!(typed.trim_end_matches("</textarea"), "\n\n\nthird");
+    site.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_letter_that_is_edited_keeps_its_priority_metadata_and_columns() {
     let site = Site::new().await;
