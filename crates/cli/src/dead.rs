@@ -84,7 +84,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         }
         Verb::Discard { which, yes } => {
             if which.all {
-                crate::confirm(format!("delete all dead letters of queue {:?}", which.queue), yes).await?;
+                let place = database.place();
+                crate::confirm(format!("delete all dead letters of queue {:?} in {place}", which.queue), yes).await?;
             }
             let queue = database.queue_unread(&which.queue).await?;
             let count = queue.discard((!which.all).then_some(&*which.ids)).await?;

@@ -20,6 +20,7 @@ mod outage;
 mod lines;
 mod input;
 mod any;
+mod address;
 mod database;
 mod demo;
 mod migrate;

@@ -48,21 +48,26 @@ pub struct Prune {
 }
 
 pub async fn purge(args: Purge, database: &Database) -> Result<()> {
-    crate::confirm(format!("delete all waiting and leased messages of queue {:?}", args.queue), args.yes).await?;
+    let place = database.place();
+    let what = format!("delete all waiting and leased messages of queue {:?} in {place}", args.queue);
+    crate::confirm(what, args.yes).await?;
     let queue = database.queue_unread(&args.queue).await?;
     queue.complete(print::done([queue.purge().await?].iter()))
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
     if args.older_than.is_zero() {
-        crate::confirm(format!("delete the whole archive of queue {:?}", args.queue), args.yes).await?;
+        let place = database.place();
+        crate::confirm(format!("delete the whole archive of queue {:?} in {place}", args.queue), args.yes).await?;
     }
     let queue = database.queue_unread(&args.queue).await?;
     queue.complete(print::done([queue.prune(args.older_than).await?].iter()))
 }
 
 pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {
-    crate::confirm("remove the schema with all queues and everything in them".to_owned(), args.yes).await?;
-    database.connect().await?.teardown().await?;
-    Ok(())
+    let db = database.connect().await?;
+    let (schema, place) = (db.schema_name(), database.place());
+    let what = format!("remove schema {schema:?} in {place}, with all queues and everything in them");
+    crate::confirm(what, args.yes).await?;
+    Ok(db.teardown().await?)
 }

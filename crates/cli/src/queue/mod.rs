@@ -127,7 +127,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         }
         Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,
         Verb::Drop { name, yes } => {
-            crate::confirm(format!("drop queue {name:?} with all that is in it"), yes).await?;
+            let place = database.place();
+            crate::confirm(format!("drop queue {name:?} in {place}, with all that is in it"), yes).await?;
             // An earlier call may have dropped the queue on some of the servers.
             let (mut is_dropped, mut missing) = (false, None);
             for (place, db) in database.connect_each().await? {

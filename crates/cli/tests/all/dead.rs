@@ -44,7 +44,12 @@ fn deletion_of_everything_needs_confirmation() {
     ] {
         let (code, error) = trunkline.fails(args);
         assert!(code == 2 && error.contains("hint: --yes"), "{args:?}: {error}");
+        assert!(error.contains(&format!(" in {}", trunkline.url)), "{args:?}: {error}");
     }
+    let secret = format!("{} password=secret schema=trial", trunkline.url);
+    let (_, error) = trunkline.fails(&["teardown", "--database-url", &secret]);
+    let place = format!("remove schema \"trial\" in {} schema=trial, with", trunkline.url);
+    assert!(error.contains(&place) && !error.contains("secret"), "{error}");
     let stats = trunkline.json(&["stats", "--json"]).remove(0);
     assert_eq!((&stats["dead"], &stats["messages"], &stats["archived"]), (&4.into(), &1.into(), &1.into()));
     assert_eq!(trunkline.lines(&["prune", "q", "--older-than", "1h"]), ["0"], "an age says what goes");
