@@ -102,7 +102,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         Error::usage(refused.to_string()).hint("pass --users FILE or --proxy-header NAME, or listen on 127.0.0.1")
     })?;
     let mut stop = Stop::on_signals()?;
-    print::note(format!("console: {scheme}://{address}{}", prefix.trim_end_matches('/')));
+    if !database.quiet {
+        print::note(format!("console: {scheme}://{address}{}", prefix.trim_end_matches('/')));
+    }
     let served = console.serve(listener, async move { stop.asked().await }).await;
     served.map_err(|cause| Error::new(format!("the console ended: {cause}")))
 }

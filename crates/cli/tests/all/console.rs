@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use crate::fixture::{Folder, Trunkline, program, signal};
+use crate::fixture::{Folder, Trunkline, eventually, program, rows, signal};
 
 #[test]
 fn password_is_hashed_and_bad_line_of_users_is_named() {
@@ -48,4 +48,16 @@ fn it_serves_until_it_is_asked_to_end() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
     signal(&child, "TERM");
     assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn quiet_console_prints_nothing() {
+    let trunkline = Trunkline::new();
+    let child = trunkline.start(&["console", "--quiet", "--listen", "127.0.0.1:0"]);
+    let samples = "select pid from pg_stat_activity where datname = current_database()
+        and application_name = 'trunkline' and query like '%trunkline.queue q%'";
+    eventually("it takes samples", || !rows(&trunkline.url, samples).is_empty());
+    signal(&child, "TERM");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
