@@ -1,7 +1,11 @@
 //! `trunkline doctor`
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
 
+use tokio::time::timeout;
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 
 use crate::{
@@ -52,6 +56,9 @@ pub struct Args {
     json: bool,
 }
 
+/// The time limit for the list of queues, in which the names of `--skip-queue` are looked up.
+const ANSWER: Duration = Duration::from_secs(15);
+
 pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> {
     if let Some(other) = skip_checks.iter().find(|name| !Doctor::checks().any(|check| check == *name)) {
         let checks = Doctor::checks().collect::<Vec<_>>().join(", ");
@@ -64,7 +71,15 @@ pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let doctor = doctor(&args.skip_check, &args.skip_queue)?.patience(args.patience);
     let mut found = Vec::new();
+    let mut queues = Some(BTreeSet::new());
     for (server, db) in database.try_each().await? {
+        if !args.skip_queue.is_empty() {
+            let listed = async { timeout(ANSWER, db.as_ref().ok()?.list_queues()).await.ok()?.ok() };
+            queues = queues.zip(listed.await).map(|(mut all, listed)| {
+                all.extend(listed.into_iter().map(|queue| queue.name));
+                all
+            });
+        }
         let examined = match db {
             Ok(db) => doctor.examine(&db).await.map_err(Error::from),
             Err(error) => Err(error),
@@ -75,6 +90,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
+    for name in queues.iter().flat_map(|queues| unknown(&args.skip_queue, queues)) {
+        print::note(format!("warning: --skip-queue {name} leaves out nothing: there is no such queue"));
+    }
     let written = if args.json {
         print::lines(found.iter().map(|(server, finding)| object(server, finding)))
     } else if found.is_empty() {
@@ -84,6 +102,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         print::text(told.join("\n"))
     };
     verdict(&found, args.strict).and(written) // a closed reader does not hide the verdict
+}
+
+/// Returns the names that leave out no queue.
+fn unknown<'a>(skipped: &'a [String], queues: &BTreeSet<String>) -> impl Iterator<Item = &'a String> {
+    skipped.iter().filter(|name| match name.strip_suffix('*') {
+        Some(beginning) => !queues.iter().any(|queue| queue.starts_with(beginning)),
+        None => !queues.contains(*name),
+    })
 }
 
 fn verdict(found: &[(String, Finding)], is_strict: bool) -> Result<()> {

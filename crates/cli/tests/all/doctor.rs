@@ -111,6 +111,11 @@ fn checks_and_queues_are_left_out_by_name() {
     assert_eq!(trunkline.lines(&["doctor", "--skip-check", "bloat,consumers"]), ["nothing is wrong"]);
     let told = said(&trunkline, &["doctor", "--skip-queue", "nightly_a"]);
     assert!(told.contains("wrong: nightly_b: ") && !told.contains("nightly_a"), "{told}");
+    let (_, error) = trunkline.fails(&["doctor", "--skip-queue", "nightly_a,nigthly_b,daily_*"]);
+    for name in ["nigthly_b", "daily_*"] {
+        assert!(error.contains(&format!("warning: --skip-queue {name} leaves out nothing")), "{error}");
+    }
+    assert_eq!(error.matches("warning: ").count(), 2, "{error}");
     let (code, error) = trunkline.fails(&["doctor", "--skip-check", "consumer"]);
     assert!(code == 2 && error.contains("there is no check \"consumer\"") && error.contains("consumers"), "{error}");
 }
