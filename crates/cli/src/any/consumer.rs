@@ -8,7 +8,7 @@ use super::{Of, alone};
 
 pub enum AnyConsumer<T> {
     One(Box<Consumer<T>>),
-    Sharded(shards::Consumer<T>),
+    Sharded(Box<shards::Consumer<T>>),
 }
 
 impl<T: Payload> AnyConsumer<T> {

@@ -106,7 +106,7 @@ impl<T: Payload> AnyQueue<T> {
     pub fn consumer(&self) -> AnyConsumer<T> {
         match self {
             Self::One(queue) => AnyConsumer::One(Box::new(queue.consumer(Wait::Adaptive))),
-            Self::Sharded { queue, .. } => AnyConsumer::Sharded(queue.consumer(Wait::Adaptive)),
+            Self::Sharded { queue, .. } => AnyConsumer::Sharded(Box::new(queue.consumer(Wait::Adaptive))),
         }
     }
 
