@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SHARE: u32 = 20;
 /// The maximum pause. The program ends this much later than it could.
 const LONGEST: Duration = Duration::from_secs(3);
-/// For how long the queries find neither a due message nor a new command. After that, the remaining
-/// leases count as leases of other workers.
+/// The time for which the queries must find neither a due message nor a new command. After that,
+/// the remaining leases count as leases of other workers.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Waits until the queue is drained, even if the database is unavailable for some time.
