@@ -254,7 +254,7 @@ class Life:
                 except BaseException as error:
                     for place in places:
                         endings[place] = self._failed(task, messages[place].attempts, error, True)
-                    if isinstance(endings[places[0]], tuple):
+                    if endings[places[0]] is not RELEASED and endings[places[0]] is not CANCELLED:
                         log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
                         for place in places:
                             logs.has_logged(task.queue, messages[place].id, messages[place].attempt)
