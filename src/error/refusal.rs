@@ -102,6 +102,11 @@ impl Search {
         self.goes_on_at(Instant::now())
     }
 
+    /// Returns true if the search has had no success for less than `limit`.
+    pub fn goes_on_for(&mut self, limit: Duration) -> bool {
+        self.since.get_or_insert_with(Instant::now).elapsed() < limit
+    }
+
     fn goes_on_at(&mut self, now: Instant) -> bool {
         now.duration_since(*self.since.get_or_insert(now)) < FUTILE
     }

@@ -75,7 +75,7 @@ impl<T: Payload> Station<T> {
                 Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.gauges.connected(false);
-                    is_away = true;
+                    is_away = !error.is_refusal(); // a server that refuses one statement is there
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
                     let _ = stop.run_until_cancelled(pause).await;
                 }
@@ -154,7 +154,7 @@ impl<T: Payload> Station<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
-        if is_silent && found > 0 {
+        if (is_silent || is_away) && found > 0 {
             return Ok(Asked::Something); // the next step reserves tasks for these messages
         }
         if self.options.drains {

@@ -16,11 +16,24 @@ pub(super) fn soils(text: &str) -> bool {
     match first {
         "set" => !matches!(word(rest).0, "local" | "transaction" | "constraints"),
         "reset" | "discard" | "listen" | "declare" | "do" => true,
-        _ => {
-            ["set_config", "advisory_lock"].iter().any(|function| text.contains(function))
-                || makes_temporary(&text, first == "create")
-        }
+        _ => text.contains("advisory_lock") || configures(&text) || makes_temporary(&text, first == "create"),
     }
+}
+
+/// Returns true if a statement may call `set_config` for more than its transaction. The last of
+/// the arguments must be the word `true`, and no argument may contain a call or such a text.
+fn configures(text: &str) -> bool {
+    let is_local = |call: &str| {
+        let arguments = after_space(call).strip_prefix('(').and_then(|call| call.split_once(')'));
+        arguments.is_some_and(|(arguments, _)| {
+            let is_plain = !arguments.contains(['(', '"', '/', '-'])
+                && arguments.matches('\'').count() % 2 == 0
+                && arguments.split('$').skip(1).all(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit()));
+            let before = arguments.trim_end().strip_suffix("true").map(str::trim_end);
+            is_plain && before.is_some_and(|before| before.ends_with(','))
+        })
+    };
+    text.split("set_config").skip(1).any(|call| !is_local(call))
 }
 
 /// Returns true if a statement may create a temporary table, view or sequence.
@@ -218,6 +231,12 @@ mod tests {
             "with a as (select 1) select * into temporary t from a",
             "explain analyze create temp table t as select 1",
             "create table pg_temp.t (n int)",
+            "select set_config('a', 'b', false)",
+            "select set_config('a', f(true), false)",
+            "select set_config('a', ' true)', false)",
+            "select set_config('a', $$x, true)$$, false)",
+            "select set_config('a', 'b', /* , true) */ false)",
+            "select set_config('a', 'b', true), set_config('a', 'b', $1)",
         ] {
             assert!(soils(text), "{text}");
         }
@@ -236,9 +255,26 @@ mod tests {
             "create table temperature (attempt int)",
             "select temp from temporary",
             "insert into t select attempt from tempo",
+            "select set_config('app.tenant', $1, true)",
+            "select set_config ('a', 'b', TRUE ), pg_catalog.set_config('c', 'd', true)",
             IN_CATALOG,
         ] {
             assert!(!soils(text), "{text}");
         }
+    }
+
+    /// A clean-up after each call would delay the calls of others on the same connection.
+    #[test]
+    fn no_statement_of_a_queue_soils_its_connection() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/statements");
+        let folders = ["", "plain", "priority", "partitioned"].map(|name| folder.join(name));
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder").flatten());
+        let texts = files.filter(|file| file.path().is_file()).map(|file| {
+            (file.file_name().into_string().expect("text"), std::fs::read_to_string(file.path()).expect("read"))
+        });
+        let mut soiling: Vec<String> = texts.filter(|(_, text)| soils(text)).map(|(name, _)| name).collect();
+        soiling.sort_unstable();
+        // Sessions of the listener and of migrations keep their state.
+        assert_eq!(soiling, ["alive.sql", "announce.sql", "connect.sql", "migrate_in_use.sql", "unseal.sql"]);
     }
 }

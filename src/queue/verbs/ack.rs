@@ -29,6 +29,8 @@ const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 const LONGEST: f64 = 365.0 * 86_400.0;
 /// The maximum wait of an extension for the transaction that has locked a message.
 const LOCKED: Duration = Duration::from_secs(10);
+/// The pause before the next try, if a trigger refuses to wait for a lock.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl<T> Queue<T> {
     /// Acknowledges messages: their work is done, and they are deleted. Accepts messages or their
@@ -99,7 +101,7 @@ impl<T> Queue<T> {
         loop {
             match self.extend_unlocked(&leases, by).await {
                 // The statement has waited for half a second.
-                Err(error) if error.is_of_a_lock() && began.elapsed() < LOCKED => {}
+                Err(error) if error.is_of_a_lock() && began.elapsed() < LOCKED => tokio::time::sleep(PAUSE).await,
                 outcome => return outcome,
             }
         }
@@ -123,6 +125,9 @@ impl<T> Queue<T> {
     /// Acknowledges messages inside the caller's transaction. The transaction's other effects
     /// commit together with the acknowledgement, so these effects happen exactly once. The work
     /// itself needs no open transaction.
+    ///
+    /// In a queue with `max_leased`, the transaction also notifies waiting consumers. It can then
+    /// not be prepared for a two-phase commit, because PostgreSQL refuses that.
     ///
     /// # Errors
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): another consumer has leased the
@@ -260,6 +265,7 @@ impl Shared {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
                 let (mut search, mut futile) = (Search::default(), None::<Error>);
+                let extends = matches!(settlement.ending, Ending::Extend(_));
                 for mut alone in settlement.apart() {
                     let outcome = match &futile {
                         Some(error) => Err(error.clone()),
@@ -267,6 +273,8 @@ impl Shared {
                     };
                     match &outcome {
                         Ok(_) => search.found_good(),
+                        // Each locked message takes half a second.
+                        Err(error) if extends && error.is_of_a_lock() && search.goes_on_for(LOCKED) => {}
                         Err(error) if futile.is_none() && !search.goes_on() => futile = Some(error.clone()),
                         Err(_) => {}
                     }
