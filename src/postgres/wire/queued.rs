@@ -69,6 +69,8 @@ pub(super) struct AwaitedGroup {
     /// The number of bytes that have been passed to the caller.
     handed_out: usize,
     pub mode: ReplyMode,
+    /// True if the group runs statements. Others only close statements or portals.
+    pub runs: bool,
     /// True if the group contains a copy with its data. The driver then ignores the server's
     /// request for the data.
     pub copies: bool,
@@ -89,6 +91,7 @@ impl AwaitedGroup {
             load: None,
             handed_out: 0,
             mode: ReplyMode::Whole,
+            runs: true,
             copies: false,
             is_open: false,
             is_asked: false,
@@ -152,12 +155,13 @@ impl AwaitedGroup {
             && delivery.unread() >= UNREAD.min(limit / 2))
     }
 
-    /// Returns true if no caller waits for the reply: for a stream whose reader is not waiting, and
-    /// for a group that no caller has sent, or whose caller is gone.
+    /// Returns true if the group may wait for the reader of an earlier stream: a stream whose reader
+    /// is not waiting, a group that no caller has sent, and one that runs nothing and whose caller
+    /// is gone. A rollback that no caller awaits must not wait, because it ends locks.
     fn can_wait(&self) -> bool {
         match &self.to {
             To::Caller(delivery) => {
-                delivery.is_abandoned() || self.mode == ReplyMode::Streamed && !delivery.is_awaited()
+                !self.runs && delivery.is_abandoned() || self.mode == ReplyMode::Streamed && !delivery.is_awaited()
             }
             To::CachedStatement(_) => false,
             To::NoCaller => true,

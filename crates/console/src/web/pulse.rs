@@ -114,8 +114,11 @@ pub struct Gathered {
     pub queues: BTreeMap<String, Known>,
     /// The reason why the last sample failed, if it did.
     pub problem: Option<String>,
-    /// True if the last sample found no connection to the database, or received no answer.
+    /// True if the last sample found no connection to the database, or if no sample has received
+    /// an answer for [`ANSWER`].
     is_lost: bool,
+    /// The time of the last answer.
+    listed_at: Option<Instant>,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
     /// The time at which this console last shared the last hour with other consoles.
@@ -184,8 +187,14 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
         None => None,
     };
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
-    picture.is_lost = listed.as_ref().is_none_or(|listed| listed.as_ref().is_err_and(trunkline::Error::is_closed));
-    if !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
+    if listed.as_ref().is_some_and(Result::is_ok) {
+        picture.listed_at = Some(Instant::now());
+    }
+    picture.is_lost = match &listed {
+        Some(listed) => listed.as_ref().is_err_and(trunkline::Error::is_closed),
+        None => picture.listed_at.is_none_or(|at| at.elapsed() >= ANSWER),
+    };
+    if listed.is_some() && !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
         // If this fails, the statement below also fails, and its error is reported. A locked table
         // costs only these numbers.
         let besides = timeout(ANSWER, statement::besides(db)).await;

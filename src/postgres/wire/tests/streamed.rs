@@ -176,6 +176,15 @@ async fn groups_that_no_caller_waits_for_do_not_empty_the_stream() {
 }
 
 #[tokio::test]
+async fn rollback_that_no_caller_awaits_does_not_wait_for_the_reader() {
+    let (connection, server, _driver) = between(AnswerLimits::default(), Use::Alone);
+    let mut server = Server::new(server);
+    let _stream = connection.send(streamed());
+    drop(connection.send(group(&["rollback"])));
+    assert_eq!(server.says(ALL).await, ALL, "the driver reads on, to the reply of the rollback");
+}
+
+#[tokio::test]
 async fn unread_rows_beyond_the_limit_are_an_error_after_the_rows() {
     let limits = AnswerLimits { answer_bytes: 2 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Alone);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import weakref
@@ -26,7 +27,8 @@ class App(worker.App):
 
     The connections of handlers in threads are checked before and after each message, as Django does
     for each request. So a connection that is broken, or older than `CONN_MAX_AGE`, is not used
-    again. Each asynchronous handler has a thread and connections of its own, which end with it.
+    again. Each asynchronous handler of a worker has a thread and connections of its own, which end
+    with it. Under `async_to_sync`, as in tests, handlers share the caller's thread.
     """
 
     _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does a worker when it starts"
@@ -50,7 +52,7 @@ class App(worker.App):
     def task(self, **named: Any) -> Any:
         """Makes a function the handler of a queue: see `trunkline.App.task`.
 
-        Django's old connections are closed before and after each call.
+        Django's connections are checked before and after each call, or belong to the call.
         """
         task: Any = super().task
         decorate = task(**named)
@@ -93,12 +95,20 @@ def _looked_after_async(function: Callable[..., Any]) -> Callable[..., Any]:
     async def handle(*arguments: Any, **named: Any) -> Any:
         # Without a context, all handlers would share one thread of the asynchronous ORM, and each
         # handler that ends would close the connection that others are reading from.
-        async with sync.ThreadSensitiveContext():
+        async with sync.ThreadSensitiveContext() as context:
             try:
                 result = function(*arguments, **named)
                 return await result if inspect.isawaitable(result) else result
             finally:
-                await close_there()
+                try:
+                    await close_there()
+                except asyncio.CancelledError:
+                    # The worker ends, and the thread may hang. Older releases of asgiref would wait
+                    # for it in the event loop.
+                    executor = sync.SyncToAsync.context_to_thread_executor.pop(context, None)
+                    if executor is not None:
+                        executor.shutdown(wait=False)
+                    raise
 
     return handle
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -119,35 +119,35 @@ class Context:
         if self._waiter is not None:
             self._waiter.set()
 
-    # The next three methods are no coroutine functions: they begin when they are called, and in a
-    # thread they fail, instead of returning a coroutine that never runs.
+    # The next three methods begin when they are called, and in a thread they fail, instead of
+    # returning a coroutine that never runs.
 
-    def extend(self, by: Duration) -> Awaitable[None]:
+    def extend(self, by: Duration) -> Coroutine[Any, Any, None]:
         """Makes the lease end ``by`` from now. The worker renews leases itself while a
         handler runs. This method is for code that will block the worker's event loop."""
-        return self._delivery.extend(_loop("extend"), seconds(by))
+        return _end_of(self._delivery.extend(_loop("extend"), seconds(by)))
 
     def extend_in_thread(self, by: Duration) -> None:
         """Does the same as :meth:`extend`, for a handler in a thread."""
         self._delivery.extend(None, seconds(by))
 
-    def release(self) -> Awaitable[None]:
+    def release(self) -> Coroutine[Any, Any, None]:
         """Releases the unfinished message, without counting an attempt. The handler's result is
         then ignored."""
-        return self._delivery.release(_loop("release"))
+        return _end_of(self._delivery.release(_loop("release")))
 
     def release_in_thread(self) -> None:
         """Does the same as :meth:`release`, for a handler in a thread."""
         self._delivery.release(None)
 
-    def ends_elsewhere(self) -> Awaitable[None]:
+    def ends_elsewhere(self) -> Coroutine[Any, Any, None]:
         """Declares that the handler acknowledges the message itself, in a transaction on its own
         connection, with the SQL function ``ack``. Call this method before that transaction. If the
         handler then returns without an error, the worker does not acknowledge the message. If the
         transaction is not committed, the message returns when its lease ends. From this call on,
         the worker neither renews the lease nor reports its loss. So call it after the slow part of
         the work, or :meth:`extend` the lease first."""
-        return self._delivery.ends_elsewhere(_loop("ends_elsewhere"))
+        return _end_of(self._delivery.ends_elsewhere(_loop("ends_elsewhere")))
 
     def ends_elsewhere_in_thread(self) -> None:
         """Does the same as :meth:`ends_elsewhere`, for a handler in a thread."""
@@ -169,6 +169,11 @@ class Context:
         """Returns the handler's current state."""
         done, of, note = self._progress or (None, None, "")
         return Running(self.queue, self.id, self.attempt, time.monotonic() - self.began, done, of, note)
+
+
+async def _end_of(begun: Awaitable[None]) -> None:
+    """Waits for a call that has begun."""
+    await begun
 
 
 def _loop(method: str) -> Bridge:

@@ -236,11 +236,14 @@ def console(program: Callable[[], object] = main) -> None:
 
 def _end_late(code: object, joined: threading.Event) -> None:
     """Ends the process after some seconds, if other threads still run."""
-    if joined.wait(_LAST):
-        return
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            _logger.warning("thread %s still runs: ending without it", thread.name)
+    # Without other threads, the caller of `console` is still cleaning up.
+    left: list[threading.Thread] = []
+    while not left:
+        if joined.wait(_LAST):
+            return
+        left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+    for thread in left:
+        _logger.warning("thread %s still runs: ending without it", thread.name)
     logging.shutdown()
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 

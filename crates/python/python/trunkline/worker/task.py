@@ -97,7 +97,7 @@ class Task(Generic[T]):
         self.weight = weight
         self.settings = checked(settings)
         self.schedules: list[tuple[Schedule, Any]] = []
-        parameters = _Parameters(function, batch is not None)
+        parameters = _Parameters(function, batch is not None, takes_context=batch is None and place != "process")
         self.takes_payload = parameters.takes_payload
         self.takes_messages = parameters.takes_messages
         #: The name of the parameter that receives the context.
@@ -133,7 +133,7 @@ class Task(Generic[T]):
 class _Parameters:
     """The parameters of a handler, from its signature."""
 
-    def __init__(self, function: Callable[..., Any], is_of_batches: bool) -> None:
+    def __init__(self, function: Callable[..., Any], is_of_batches: bool, takes_context: bool) -> None:
         hints = get_type_hints(function)
         self.context: str | None = None
         self.type: Any = Any
@@ -141,7 +141,10 @@ class _Parameters:
         self.takes_messages = False
         for name, parameter in inspect.signature(function).parameters.items():
             hint = hints.get(name, Any)
-            if hint is Context or Context in get_args(hint):  # or `Context | None`, for direct calls
+            is_optional = Context in get_args(hint) and parameter.default is not inspect.Parameter.empty
+            if is_optional and not takes_context:
+                continue  # it keeps its default, as in direct calls
+            if hint is Context or Context in get_args(hint):
                 self.context = name
                 if parameter.kind is parameter.POSITIONAL_ONLY:
                     raise TypeError(f"{function.__qualname__} has a positional-only context: remove the `/`")
