@@ -11,7 +11,7 @@ use super::{
     connect::{Connected, connect},
     drive::drive,
     inbox::Inbox,
-    queued::{AwaitedGroup, Link, Queued, To},
+    queued::{AwaitedGroup, GroupWork, Link, Queued, To},
     socket::Socket,
 };
 use crate::{error::Result, postgres::target::Target};
@@ -136,16 +136,16 @@ impl Connection {
         if !group.script {
             frontend::sync(&mut group.bytes);
         }
-        let runs = group.script || !group.is_empty();
+        let work = if group.script || !group.is_empty() { GroupWork::Statements } else { GroupWork::Closes };
         let (places, script, mode) = (std::mem::take(&mut group.places), group.script, group.mode);
-        let inbox = self.push(group, runs).unwrap_or_else(Inbox::refused);
+        let inbox = self.push(group, work).unwrap_or_else(Inbox::refused);
         Incoming::new(inbox, places, script, mode)
     }
 
-    fn push(&self, mut group: Group, runs: bool) -> Result<Arc<Inbox>, WireError> {
+    fn push(&self, mut group: Group, work: GroupWork) -> Result<Arc<Inbox>, WireError> {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
-        (waiting.copies, waiting.mode, waiting.runs) = (group.copies, group.mode, runs);
+        (waiting.copies, waiting.mode, waiting.work) = (group.copies, group.mode, work);
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;

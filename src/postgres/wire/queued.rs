@@ -69,8 +69,7 @@ pub(super) struct AwaitedGroup {
     /// The number of bytes that have been passed to the caller.
     handed_out: usize,
     pub mode: ReplyMode,
-    /// True if the group runs statements. Others only close statements or portals.
-    pub runs: bool,
+    pub work: GroupWork,
     /// True if the group contains a copy with its data. The driver then ignores the server's
     /// request for the data.
     pub copies: bool,
@@ -79,6 +78,14 @@ pub(super) struct AwaitedGroup {
     /// True if the server has requested the data of the copy.
     pub is_asked: bool,
     pub to: To,
+}
+
+/// The work that a group causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupWork {
+    Statements,
+    /// Closing statements or portals, and nothing else.
+    Closes,
 }
 
 impl AwaitedGroup {
@@ -91,7 +98,7 @@ impl AwaitedGroup {
             load: None,
             handed_out: 0,
             mode: ReplyMode::Whole,
-            runs: true,
+            work: GroupWork::Statements,
             copies: false,
             is_open: false,
             is_asked: false,
@@ -155,13 +162,15 @@ impl AwaitedGroup {
             && delivery.unread() >= UNREAD.min(limit / 2))
     }
 
-    /// Returns true if the group may wait for the reader of an earlier stream: a stream whose reader
-    /// is not waiting, a group that no caller has sent, and one that runs nothing and whose caller
-    /// is gone. A rollback that no caller awaits must not wait, because it ends locks.
+    /// Returns true if the group may wait for the reader of an earlier stream: a stream whose
+    /// reader is not waiting, a group that no caller has sent, and one that only closes something
+    /// and whose caller is gone. A rollback that no caller awaits must not wait, because it ends
+    /// locks.
     fn can_wait(&self) -> bool {
         match &self.to {
             To::Caller(delivery) => {
-                !self.runs && delivery.is_abandoned() || self.mode == ReplyMode::Streamed && !delivery.is_awaited()
+                self.work == GroupWork::Closes && delivery.is_abandoned()
+                    || self.mode == ReplyMode::Streamed && !delivery.is_awaited()
             }
             To::CachedStatement(_) => false,
             To::NoCaller => true,
