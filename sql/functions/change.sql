@@ -5,7 +5,6 @@ create or replace function trunkline.change(verb text, queue text, ids bigint[],
 declare
     changed bigint[];
     busy bigint[] := ids;
-    frees bool; -- leases may have ended, in a queue that limits them
 begin
     perform trunkline.check_queue(queue);
     if ids is null then
@@ -20,6 +19,8 @@ begin
         exit when busy is null;
         perform pg_sleep(0.005);
     end loop;
-    frees := verb = 'cancel' and exists (select from trunkline.queue q where q.name = change.queue and q.max_leased is not null);
-    perform pg_notify('trunkline.' || queue, '') where frees and trunkline.announced('trunkline.' || queue);
+    if verb = 'cancel' and exists (select from trunkline.queue q where q.name = change.queue and q.max_leased is not null) then
+        -- Leases may have ended, and other consumers may be waiting for the limit.
+        perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
+    end if;
 end $$;

@@ -39,12 +39,12 @@ begin
         end if;
     end if;
     if cardinality(ids) = 1 and array_ndims(ids) = 1 and array_ndims(attempts) = 1 then
-        -- The usual case: a message is a range of its own. This costs a third of the general case.
+        -- The usual case: a message is a range of its own. This costs less than the general case.
         ids := ids[:];
         if ids[1] between 1024 and 9223372036854774783 then
             execute format('select d.id from trunkline.%I($1, array[1], $2[:]%s) d', 'do_' || verb || '_' || queue,
-                           case verb when 'retry' then ', array[$3], array[$4]' when 'charge' then ', array[$3], array[$4]'
-                                     when 'bury' then ', array[$4]' when 'extend' then ', $3' else '' end)
+                           case when verb in ('retry', 'charge') then ', array[$3], array[$4]'
+                                when verb = 'bury' then ', array[$4]' when verb = 'extend' then ', $3' else '' end)
                 into settled using ids, attempts, span, reason;
         end if;
         lost := case when settled is null then ids end;
@@ -62,10 +62,9 @@ begin
         if range_ids is not null then
             execute format('select array_agg(d.id), array_agg(d.size), array_agg(d.attempt), sum(d.size) from trunkline.%I($1, $2, $3%s) d',
                            'do_' || verb || '_' || queue,
-                           case verb when 'retry' then ', array_fill($4, array[cardinality($1)]), array_fill($5, array[cardinality($1)])'
-                                     when 'charge' then ', array_fill($4, array[cardinality($1)]), array_fill($5, array[cardinality($1)])'
-                                     when 'bury' then ', array_fill($5, array[cardinality($1)])'
-                                     when 'extend' then ', $4' else '' end)
+                           case when verb in ('retry', 'charge') then ', array_fill($4, array[cardinality($1)]), array_fill($5, array[cardinality($1)])'
+                                when verb = 'bury' then ', array_fill($5, array[cardinality($1)])'
+                                when verb = 'extend' then ', $4' else '' end)
                 into met_ids, met_sizes, met_attempts, settled using range_ids, range_sizes, range_attempts, span, reason;
         end if;
         if settled is distinct from asked or exists (select from unnest(ids) u(id) where u.id not between 1024 and 9223372036854774783) then

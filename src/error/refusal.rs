@@ -99,16 +99,16 @@ impl Search {
 
     /// Returns true if the search should continue after another rejection.
     pub fn goes_on(&mut self) -> bool {
-        self.goes_on_at(Instant::now())
+        self.goes_on_for(FUTILE)
     }
 
     /// Returns true if the search has had no success for less than `limit`.
     pub fn goes_on_for(&mut self, limit: Duration) -> bool {
-        self.since.get_or_insert_with(Instant::now).elapsed() < limit
+        self.goes_on_at(Instant::now(), limit)
     }
 
-    fn goes_on_at(&mut self, now: Instant) -> bool {
-        now.duration_since(*self.since.get_or_insert(now)) < FUTILE
+    fn goes_on_at(&mut self, now: Instant, limit: Duration) -> bool {
+        now.duration_since(*self.since.get_or_insert(now)) < limit
     }
 }
 
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn a_search_without_a_success_ends() {
         let (mut search, began) = (Search::default(), Instant::now());
-        assert!(search.goes_on_at(began) && search.goes_on_at(began + FUTILE / 2));
+        assert!(search.goes_on_at(began, FUTILE) && search.goes_on_at(began + FUTILE / 2, FUTILE));
         search.found_good();
-        assert!(search.goes_on_at(began + FUTILE));
-        assert!(!search.goes_on_at(began + FUTILE * 2));
+        assert!(search.goes_on_at(began + FUTILE, FUTILE));
+        assert!(!search.goes_on_at(began + FUTILE * 2, FUTILE));
     }
 }

@@ -10,11 +10,11 @@ mod direct;
 
 use std::time::Duration;
 
+use tracing::warn;
+
 use self::hearing::{heard, sleep};
 pub(crate) use self::work::{Worked, at_least_one};
 pub use self::{stream::Messages, work::Work};
-
-use tracing::warn;
 
 use crate::{
     error::Result,

@@ -177,6 +177,13 @@ impl Shared {
         self.description.limits.max_leased.is_some()
     }
 
+    /// Wakes waiting consumers, because leases that have ended may make room for others.
+    pub fn make_room(&self) {
+        if self.has_room_for_others() {
+            self.db.wake(&self.channel);
+        }
+    }
+
     pub fn is_laned(&self) -> bool {
         self.description.priorities > 1
     }

@@ -200,10 +200,7 @@ impl<T: Payload> Station<T> {
     /// that may be waiting for its lease to end, in this process too.
     fn done_elsewhere(&self) {
         self.tally.add(End::Done, 1);
-        let shared = &self.queue.shared;
-        if shared.has_room_for_others() {
-            shared.db.wake(&shared.channel);
-        }
+        self.queue.shared.make_room();
     }
 
     fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Decision {

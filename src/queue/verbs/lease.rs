@@ -136,9 +136,7 @@ impl<T: Payload> Queue<T> {
             return Ok((self.readable(dequeued), Vec::new()));
         }
         let (dequeued, settled) = self.shared.dequeue_and_ack(n, how, Ranges::of(&done, |_, _| true), linger).await?;
-        if self.shared.has_room_for_others() {
-            self.shared.db.wake(&self.shared.channel);
-        }
+        self.shared.make_room();
         Ok((self.readable(dequeued), lost(&done, settled)))
     }
 }
