@@ -71,7 +71,7 @@ fn delivered_message_was_sent_and_did_not_fail() {
 fn ids_are_reported_once_and_stay() {
     let twice = of("work", &[(1, OK), (2, OK)], &[(1, 1024, 1), (2, 1024, 2)], &[]);
     violates(&twice, "ids that two enqueues were told");
-    violates(&of("work", &[(1, OK)], &[(1, 2048, 1)], &[]), "under another id");
+    violates(&of("work", &[(1, OK)], &[(1, 2048, 1)], &[]), "an id that its enqueue did not return");
 }
 
 #[test]
