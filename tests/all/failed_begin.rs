@@ -1,13 +1,21 @@
 //! Tests transactions that fail before their first statement has run: nothing may be stored without
 //! a transaction.
 
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 use trunkline::{
-    Settings,
+    Db, Settings,
     postgres::{Insert, Statement},
 };
 
+use trunkline_embedded::DelayProxy;
+
 use crate::{
-    fixture::{Place, place},
+    fixture::{Place, cluster, connect, database, place, through},
     statements::table,
 };
 
@@ -92,4 +100,63 @@ async fn bounds_of_transactions_are_refused_and_change_nothing() {
     }
     transaction.rollback().await.expect("rolled back");
     assert_eq!(db.run(&COUNT, ()).await.expect("counted"), (0,));
+}
+
+/// Passes the bytes of connections on to the server, but spoils the first `begin` of each.
+async fn spoil_begins(listener: TcpListener, server: DelayProxy) {
+    while let Ok((client, _)) = listener.accept().await {
+        let server = TcpStream::connect(server.addr()).await.expect("connected");
+        let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+            (client.into_split(), server.into_split());
+        tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
+        tokio::spawn(async move {
+            let (mut bytes, mut is_spoiled) = (vec![0; 1 << 20], false);
+            while let Ok(count @ 1..) = from_client.read(&mut bytes).await {
+                let at = bytes[..count].windows(6).position(|bytes| bytes == b"begin\0");
+                if let Some(at) = at.filter(|_| !is_spoiled) {
+                    bytes[at..at + 5].copy_from_slice(b"bogus");
+                    is_spoiled = true;
+                }
+                to_server.write_all(&bytes[..count]).await.expect("sent");
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn nothing_behind_a_begin_that_fails_is_stored_though_it_is_sent_before_the_reply() {
+    const BYTES: usize = 20 << 10; // two statements are more than a transaction gathers
+    static ADD: Statement<(String,), u64> = Statement::new("insert into texts values ($1)");
+    let url = database().await;
+    let sql = connect(&url).await;
+    sql.batch_execute("create table texts (a text)").await.expect("created");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("it has an address").port();
+    let server = DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO).expect("started");
+    tokio::spawn(spoil_begins(listener, server));
+    let way = format!("host=127.0.0.1 port={port} sslmode=disable");
+    for (texts, is_awaited) in [(5, true), (4, false), (3, true), (2, false)] {
+        let db = Db::connect(&through(&url, &way)).await.expect("connected");
+        let transaction = db.begin().await.expect("begun");
+        let mut pending = Vec::new();
+        for _ in 0..texts {
+            pending.push(transaction.send(&ADD, ("x".repeat(BYTES),)).await.expect("sent"));
+        }
+        if is_awaited {
+            let error = pending.pop().expect("the last").await.expect_err("begin failed");
+            assert!(error.to_string().contains("bogus") && !error.is_outcome_unknown(), "{error}");
+        }
+        drop(pending);
+        let error = transaction.commit().await.expect_err("begin failed");
+        assert!(error.to_string().contains("bogus") && !error.is_outcome_unknown(), "{texts}: {error}");
+        let stored: i64 = sql.query_one("select count(*) from texts", &[]).await.expect("counted").get(0);
+        assert_eq!(stored, 0, "of {texts}");
+        let transaction = db.begin().await.expect("begun");
+        for _ in 0..texts {
+            drop(transaction.send(&ADD, ("x".repeat(BYTES),)).await.expect("sent"));
+        }
+        transaction.commit().await.expect("this one begins");
+        let removed = sql.execute("delete from texts", &[]).await.expect("removed");
+        assert_eq!(removed, texts, "a connection is intact after it");
+    }
 }

@@ -185,7 +185,9 @@ impl Pipeline {
             state.ended = true;
             return Ok(None);
         }
-        if state.open.is_empty() {
+        if with == "commit" {
+            state.begin()?;
+        } else if state.open.is_empty() {
             state.opened = Arc::new(Sent::new(state.statements, false));
         }
         let place = state.open.len();
@@ -314,16 +316,22 @@ impl PipelineState {
     }
 
     /// Starts a new group if none is open. The first group begins with `begin`, which does not
-    /// count as one of the user's statements.
+    /// count as one of the user's statements. A later group is sent before the reply to `begin`
+    /// only on the condition that the transaction is open, because the server would commit the
+    /// group by itself.
     fn begin(&mut self) -> Result<()> {
-        if self.open.is_empty() {
-            self.opened = Arc::new(Sent::new(self.statements, !self.begun));
-            if !self.begun {
-                let begin = self.begin.as_str().into();
-                self.open.push_unnamed(&begin, &[], &[]).map_err(|failure| told_to_user(0, "begin", failure))?;
-            }
+        if !self.open.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.opened = Arc::new(Sent::new(self.statements, !self.begun));
+        let started = if !self.begun {
+            self.open.push_begin(&self.begin.as_str().into())
+        } else if self.sent.first().is_some_and(|sent| sent.awaits_begin()) {
+            self.open.expect_begun()
+        } else {
+            Ok(())
+        };
+        started.map_err(|failure| told_to_user(0, "begin", failure))
     }
 
     /// Forgets the last successful group and all groups before it. If an earlier group failed, the

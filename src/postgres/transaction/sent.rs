@@ -104,6 +104,11 @@ impl Sent {
         Some(stage.answered(reply, unread))
     }
 
+    /// Returns true if the group begins the transaction and its reply has not arrived.
+    pub fn awaits_begin(&self) -> bool {
+        self.begins && self.seen().is_none()
+    }
+
     /// Returns the error of `begin`, if `begin` is known to have failed.
     pub fn begin_error(&self) -> Option<Error> {
         match &*self.begins.then(|| self.seen()).flatten()? {

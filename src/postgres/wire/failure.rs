@@ -6,6 +6,10 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::server::ServerError;
 
+/// The portal of a pipelined transaction's `begin`. The server keeps it until the transaction ends,
+/// and names it in an error if the transaction is not open.
+pub(super) const BEGIN: &str = "trunkline_begin";
+
 /// The reason why the reply to a group cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) enum WireError {
@@ -50,10 +54,12 @@ impl WireError {
                 .contains(&error.code)
     }
 
-    /// Returns true if this error is only a consequence of an earlier error in the transaction
-    /// ("current transaction is aborted").
+    /// Returns true if this error is only a consequence of an earlier error in the transaction:
+    /// "current transaction is aborted", or its `begin` has failed.
     pub fn only_follows(&self) -> bool {
-        matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
+        let Self::Server { error, .. } = self else { return false };
+        error.code == SqlState::IN_FAILED_SQL_TRANSACTION
+            || error.code == SqlState::INVALID_CURSOR_NAME && error.message.contains(BEGIN)
     }
 
     /// Adds the index and the text of a statement that could not be prepared.

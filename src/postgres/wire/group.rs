@@ -9,7 +9,7 @@ use postgres_protocol::{
 };
 use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
-use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
+use super::{Bound, CachedStatement, InFlight, WireError, failure::BEGIN, row::Columns};
 
 /// The statements of a group, which ends with a Sync.
 #[derive(Debug, Default)]
@@ -206,6 +206,18 @@ impl Group {
     /// Closes a prepared statement. The close does not count as a statement of the group.
     pub fn close_statement(&mut self, name: &str) -> Result<(), WireError> {
         frontend::close(b'S', name, &mut self.bytes).map_err(WireError::encode)
+    }
+
+    /// Adds a statement that begins a transaction, and opens a portal that shows that the
+    /// transaction is open.
+    pub fn push_begin(&mut self, text: &Arc<str>) -> Result<(), WireError> {
+        self.parse_and_bind(text, &[], &[] as &[&(dyn ToSql + Sync)], Portal { name: BEGIN, most: 0 }, None)
+    }
+
+    /// Makes the server skip the following statements of the group unless the transaction of
+    /// [`Group::push_begin`] is open. Does not count as a statement of the group.
+    pub fn expect_begun(&mut self) -> Result<(), WireError> {
+        frontend::describe(b'P', BEGIN, &mut self.bytes).map_err(WireError::encode)
     }
 
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
