@@ -93,8 +93,8 @@ impl<P: Params, R> Insert<P, R> {
 impl Db {
     /// Inserts rows, in order, with one statement in one round trip.
     ///
-    /// All rows are in memory at the same time. The values of one column may take at most 1 GiB
-    /// together, which is PostgreSQL's limit for one value.
+    /// All rows are in memory at the same time. Their values may take at most 1 GiB together, which
+    /// is PostgreSQL's limit for one message.
     ///
     /// # Errors
     /// The errors of [`Db::run`]. If an error occurs, no row is inserted.

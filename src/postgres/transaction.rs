@@ -302,6 +302,7 @@ impl Transaction {
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;
+        self.pipeline.check()?; // afterwards, the connection may belong to another transaction
         if let Some(prepared) = connection.prepared(text) {
             return Ok(prepared);
         }

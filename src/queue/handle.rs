@@ -5,7 +5,7 @@ use std::{
     marker::PhantomData,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -95,6 +95,7 @@ impl Db {
             metrics: Metrics::of(name, &self.attached::<ShardName>()),
             unclaimed: Kept::default(),
             compaction: Compaction::default(),
+            limits_leases: AtomicBool::new(description.limits.max_leased.is_some()),
             description,
             db: self.clone(),
         })
@@ -138,6 +139,8 @@ impl<T> Queue<T> {
 pub(crate) struct Shared {
     pub db: Db,
     pub description: Description,
+    /// True if the queue limits its leases, as last read from the database.
+    pub limits_leases: AtomicBool,
     pub channel: String,
     pub column: PayloadColumn,
     pub sql: Statements,
@@ -171,10 +174,9 @@ impl Shared {
         &self.description.name
     }
 
-    /// Returns true if the queue limits its leases, so that consumers may be waiting for a lease to
-    /// end.
+    /// Returns true if the queue limits its leases, so consumers may be waiting for a lease to end.
     pub fn has_room_for_others(&self) -> bool {
-        self.description.limits.max_leased.is_some()
+        self.limits_leases.load(Ordering::Relaxed)
     }
 
     /// Wakes waiting consumers, because leases that have ended may make room for others.

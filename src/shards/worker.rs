@@ -124,7 +124,13 @@ impl<T: Payload> Worker<T> {
             while members.changed().await.is_ok() && more.send(()).is_ok() {}
             std::future::pending().await
         };
-        let later: Later = (signal, Box::new(move |crew| begin(crew, &changes.borrow())));
+        let later: Later = (
+            signal,
+            Box::new(move |crew| {
+                let now = changes.borrow().clone(); // the lock is released at once: `make` may use the shards
+                begin(crew, &now)
+            }),
+        );
         tokio::select! {
             summary = crew.run(shutdown, Some(later)) => summary,
             never = watching => never,

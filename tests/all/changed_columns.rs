@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 
 use futures_util::TryStreamExt;
-use postgres_types::{FromSql, Type};
+use postgres_types::{FromSql, IsNull, ToSql, Type, private::BytesMut};
 use tokio_postgres::Client;
 use trunkline::{
     Db, Result,
@@ -108,6 +108,48 @@ async fn own_type_of_an_altered_column_is_looked_up_for_the_next_call() {
     assert!(error.contains("OID"), "{error}");
     assert_eq!(transaction.run(&mood, ()).await.expect("read"), (Mood("one".to_owned()),));
     transaction.commit().await.expect("committed");
+}
+
+#[derive(Debug)]
+struct Feeling(&'static str);
+
+impl ToSql for Feeling {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> std::result::Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        ty.name() == "mood"
+    }
+
+    postgres_types::to_sql_checked!();
+}
+
+#[tokio::test]
+async fn parameter_of_a_type_that_was_made_again_is_sent_with_the_new_one() {
+    for settings in ["", " prepared_statements=off"] {
+        let url = database().await;
+        let sql = connect(&url).await;
+        sql.batch_execute("create type mood as enum ('one'); create table t (m mood)").await.expect("created");
+        let db = Db::connect(&format!("{url}{settings}")).await.expect("connected");
+        let write = Statement::<(Feeling,), u64>::new("insert into t values ($1)");
+        let find = Statement::<(Feeling,), (i64,)>::new("select count(*) from t where m = $1");
+        for _ in 0..3 {
+            db.run(&write, (Feeling("one"),)).await.expect("written"); // on all connections that statements share
+            db.run(&find, (Feeling("one"),)).await.expect("found");
+        }
+        sql.batch_execute(
+            "alter type mood rename to former; create type mood as enum ('one', 'two');
+             alter table t alter m type mood using m::text::mood; drop type former",
+        )
+        .await
+        .expect("altered");
+        for n in 1..=3 {
+            db.run(&write, (Feeling("two"),)).await.expect("written");
+            assert_eq!(db.run(&find, (Feeling("two"),)).await.expect("found"), (n,), "{settings:?}");
+        }
+    }
 }
 
 #[tokio::test]

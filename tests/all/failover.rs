@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Db, Message, Settings, Wait, Worker};
+use trunkline::{Db, Message, Settings, Wait, Worker, postgres::Statement};
 
 use crate::{
     fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, place},
@@ -61,6 +61,30 @@ async fn workers_and_consumers_outlive_a_moment_without_a_writable_server() {
     db.queue::<i64>("other").await.expect("opened").enqueue(3).await.expect("enqueued");
     assert_eq!(waiter.await.expect("no panic").expect("it waited")[0].payload, 3);
     runs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_leave_a_server_that_no_longer_accepts_writes() {
+    static NOTE: Statement<(), u64> = Statement::new("insert into note values (1)");
+    let server = Server::start(None, &[]);
+    let admin = connect(&server.url()).await;
+    admin.batch_execute("create table note (n int)").await.expect("created");
+    let db = Db::connect(&format!("{} target_session_attrs=read-write", server.url())).await.expect("connected");
+    let write = async || db.transact("", async |transaction| transaction.run(&NOTE, ()).await).await;
+    write().await.expect("written");
+    for mode in ["on", "off"] {
+        let text = format!("alter system set default_transaction_read_only = {mode}");
+        admin.batch_execute(&format!("{text}; ")).await.expect("set");
+        admin.batch_execute("select pg_reload_conf()").await.expect("reloaded");
+        // A connection whose transaction was refused is not used again, so the next call looks for
+        // a server that accepts writes.
+        eventually("the server is seen as it is now", async || match (write().await, mode) {
+            (Ok(_), mode) => mode == "off",
+            (Err(error), "on") => error.to_string().contains("does not allow writes"),
+            (Err(_), _) => false,
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

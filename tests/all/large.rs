@@ -66,6 +66,23 @@ async fn a_lease_charges_nothing_that_did_not_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lease_with_acks_in_many_rows_gives_all_that_it_leased() {
+    const FEW: usize = 300;
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
+    queue.enqueue_many(vec![vec![7; 4096]; 2 * FEW]).await.expect("enqueued");
+    for message in queue.lease(2 * FEW).await.expect("leased") {
+        // Each gets a row of its own, and the ids remain neighbours.
+        queue.retry([&message], std::time::Duration::ZERO, message.id.to_string()).await.expect("retried");
+    }
+    let first = queue.lease(FEW).await.expect("leased");
+    let (second, lost) = queue.ack_and_lease(&first, FEW).await.expect("both");
+    assert_eq!((first.len(), second.len(), lost.len()), (FEW, FEW, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_handles_all_at_their_first_attempt() {
     let (_db, queue) = place(Settings::new("bytea").max_attempts(1)).await;
     let worker = Worker::new(queue.clone(), |_: Message<Vec<u8>>| async { Ok::<(), Infallible>(()) });

@@ -1,6 +1,8 @@
 //! Tests the limits and the pause of a queue: they are exact over all consumers, effective
 //! immediately, and removed completely.
 
+mod room;
+
 use std::{
     sync::{
         Arc,
@@ -11,9 +13,9 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 use tokio_postgres::error::SqlState;
-use trunkline::{Attempt, Db, Dequeue, Draft, Failure, Limits, Message, Queue, Settings, Wait, Worker};
+use trunkline::{Db, Dequeue, Draft, Limits, Queue, Settings, Wait};
 
-use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, grows_to, place};
+use crate::fixture::{Place, SOON, connect, enqueued, grows_to, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -220,27 +222,6 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
         .await
         .expect("moved");
     assert_eq!(queue.lease(10).await.expect("leased").len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn handlers_own_commit_makes_room_in_its_worker() {
-    let Place { db, queue, .. } = place::<i64>(Settings::new("int8").lease(HOUR)).await;
-    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
-    enqueued(&queue, 3).await;
-    let sleeps = Arc::new(Notify::new());
-    let waits = sleeps.clone();
-    let limited = db.queue::<i64>("q").await.expect("opened");
-    let worker = Worker::with_attempt(limited, move |_: Message<i64>, attempt: Attempt<i64>| {
-        let sleeps = sleeps.clone();
-        async move {
-            sleeps.notified().await; // the worker waits for a message
-            attempt.transaction().await?.commit().await?;
-            Ok::<_, Failure>(())
-        }
-    });
-    let runs = Runs::start(worker.before_wait(move || waits.notify_one()));
-    drained(&queue).await;
-    assert_eq!(runs.stop().await.done, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

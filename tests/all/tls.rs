@@ -75,10 +75,12 @@ async fn proxy_of(params: rcgen::CertificateParams) -> Proxy {
 async fn messages_travel_encrypted() {
     let proxy = proxy().await;
     let url = database().await;
-    let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("the database has a name");
+    let value_of =
+        |key: &str| url.split_whitespace().find_map(|word| word.strip_prefix(key)).expect("it is in the address");
+    let (user, name) = (value_of("user="), value_of("dbname="));
     let root = proxy.root.display();
     for options in ["sslmode=require".to_owned(), format!("sslmode=verify-full&sslrootcert={root}")] {
-        let url = format!("postgres://trunkline@localhost:{}/{name}?{options}", proxy.port);
+        let url = format!("postgres://{user}@localhost:{}/{name}?{options}", proxy.port);
         let db = Db::connect(&url).await.unwrap_or_else(|error| panic!("{options}: {error}"));
         db.create_queue("q", &Settings::new("text")).await.expect("created");
         let queue = db.queue::<String>("q").await.expect("opened");

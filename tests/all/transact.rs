@@ -189,3 +189,20 @@ async fn a_commit_is_repeated_unless_its_outcome_is_unknown() {
     assert!(error.is_outcome_unknown(), "{error}");
     assert_eq!((attempts.load(Ordering::Relaxed), all(&db).await), (4, vec![3]));
 }
+
+/// The connection of a transaction that has ended belongs to the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clone_of_an_ended_transaction_does_not_reach_the_next_one() {
+    let db = table().await;
+    let kept = db.transact("", |transaction| async move {
+        transaction.run(&INSERT, (1,)).await?;
+        Ok::<_, Error>(transaction)
+    });
+    let kept = kept.await.expect("committed");
+    let next = db.begin().await.expect("begun");
+    next.run(&INSERT, (2,)).await.expect("inserted");
+    let error = kept.run(&Nothing::new("select * from nowhere"), ()).await.expect_err("ended").to_string();
+    assert!(error.contains("the transaction has ended"), "{error}");
+    next.commit().await.expect("undisturbed");
+    assert_eq!(all(&db).await, [1, 2]);
+}

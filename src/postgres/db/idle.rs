@@ -80,7 +80,9 @@ impl Db {
     pub(crate) fn give_back(&self, session: Arc<Session>) {
         session.connection().clean();
         let mut idle = self.usable();
-        if idle.len() < IDLE && !session.is_closed() {
+        if session.is_closed() {
+            idle.clear(); // they may lead to the same server
+        } else if idle.len() < IDLE {
             idle.push((Instant::now(), session));
         }
     }

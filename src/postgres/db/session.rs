@@ -234,11 +234,18 @@ impl Session {
                 texts.for_each(|text| self.connection.forget(text));
                 None
             }
-            Err(failure) if self.writes && failure.is_read_only() => {
-                self.demoted.store(true, Ordering::Relaxed);
-                Some(Err(failure))
-            }
-            outcome => Some(outcome.map_err(|failure| first_of(outdated.as_ref(), failure))),
+            outcome => Some(outcome.map_err(|failure| {
+                self.demote_after(&failure);
+                first_of(outdated.as_ref(), failure)
+            })),
+        }
+    }
+
+    /// Makes callers replace this connection if the failure shows that its server no longer accepts
+    /// writes. Another server of the address may accept them.
+    pub fn demote_after(&self, failure: &WireError) {
+        if self.writes && failure.is_read_only() {
+            self.demoted.store(true, Ordering::Relaxed);
         }
     }
 

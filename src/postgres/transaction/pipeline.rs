@@ -115,6 +115,11 @@ impl Pipeline {
         Ok((sent, place))
     }
 
+    /// Returns an error if the transaction has ended or must not send further statements.
+    pub fn check(&self) -> Result<()> {
+        self.state().check()
+    }
+
     pub fn is_quiet(&self) -> bool {
         let state = self.state();
         state.open.is_empty() && state.sent.iter().all(|sent| sent.seen().is_some())
@@ -263,6 +268,7 @@ impl Pipeline {
 
     pub fn error(&self, sent: &Sent, failure: &WireError) -> Error {
         self.session.connection().forget_outdated(failure); // the next transaction prepares it again
+        self.session.demote_after(failure);
         sent.error(failure)
     }
 

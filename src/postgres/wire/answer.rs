@@ -47,6 +47,9 @@ pub(super) struct Reading {
     /// The position at which the part of the next statement starts.
     start: (usize, usize),
     rows: usize,
+    /// True if the statement whose reply arrives was bound. An earlier description is that of
+    /// another portal.
+    is_bound: bool,
     /// The last described columns, if they differ from the columns that the statement was expected
     /// to have.
     changed: Option<Arc<Columns>>,
@@ -60,7 +63,18 @@ pub(super) struct Reading {
 impl Reading {
     pub fn new(places: Places, script: bool) -> Self {
         let reply = Reply { chunks: Vec::new(), parts: Vec::with_capacity(places.len().min(PARTS)) };
-        Self { reply, places, script, start: (0, 0), rows: 0, changed: None, before: 0, failed: None, over: None }
+        Self {
+            reply,
+            places,
+            script,
+            start: (0, 0),
+            rows: 0,
+            changed: None,
+            is_bound: false,
+            before: 0,
+            failed: None,
+            over: None,
+        }
     }
 
     /// Finds the ends of statements in newly arrived messages.
@@ -76,8 +90,12 @@ impl Reading {
                     }
                     b'C' => body.start..body.end.saturating_sub(1).max(body.start),
                     b'I' | b's' => 0..0,
+                    b'2' => {
+                        self.is_bound = true;
+                        continue;
+                    }
                     b'T' | b'n' => {
-                        if let Some(expected) = self.described() {
+                        if let Some(expected) = self.described().filter(|_| self.is_bound) {
                             self.changed = expected.changed(&chunk[body]);
                         }
                         continue;
@@ -88,6 +106,7 @@ impl Reading {
                     }
                     _ => continue,
                 };
+                self.is_bound = false;
                 let rows = std::mem::take(&mut self.rows);
                 let (start, suspended) = (self.start, kind == b's');
                 let columns = self.changed.clone().filter(|_| self.described().is_some());

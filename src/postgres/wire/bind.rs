@@ -11,6 +11,9 @@ const AFTER: &[u8] = b"\x00\x01\x00\x01E\0\0\0\x09\0\0\0\0\0";
 /// The number of bytes of `AFTER` that belong to the Bind message.
 const OF_BIND: usize = 4;
 
+/// The longest message that a server accepts (`PQ_LARGE_MESSAGE_LIMIT` in PostgreSQL's source).
+const LONGEST: i32 = 0x3fff_fffe;
+
 /// The Bind message of a statement before its parameters. Its length is filled in at each use.
 #[derive(Debug)]
 pub(super) struct BindHead(Vec<u8>);
@@ -42,20 +45,25 @@ impl BindHead {
             let at = out.len();
             out.put_i32(-1);
             if let IsNull::No = parameter.borrow_to_sql().to_sql_checked(ty, out).map_err(WireError::encode)? {
-                let length = i32::try_from(out.len() - at - 4).map_err(|_| too_long())?;
+                let length = checked_length(out.len() - at - 4)?;
                 out[at..at + 4].copy_from_slice(&length.to_be_bytes());
             }
         }
         out.extend_from_slice(AFTER);
         let length = out.len() - start - 1 - (AFTER.len() - OF_BIND);
-        let length = i32::try_from(length).map_err(|_| too_long())?;
+        let length = checked_length(length)?;
         out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
         Ok(())
     }
 }
 
-fn too_long() -> WireError {
-    WireError::encode("the parameters of a statement have more than 2 GiB")
+/// Returns the length of a message. The server would end the connection after a longer one, and
+/// with it the statements of all callers that share it.
+pub(super) fn checked_length(length: usize) -> Result<i32, WireError> {
+    match i32::try_from(length) {
+        Ok(length @ ..=LONGEST) => Ok(length),
+        _ => Err(WireError::encode("the parameters of a statement have more than 1 GiB")),
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +72,7 @@ mod tests {
     use postgres_protocol::{IsNull, message::frontend};
     use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
-    use super::BindHead;
+    use super::{BindHead, checked_length};
 
     /// Returns the same messages as `postgres-protocol` writes them.
     fn expected(types: &[Type], parameters: &[&(dyn ToSql + Sync)]) -> BytesMut {
@@ -99,6 +107,15 @@ mod tests {
             }
             let one = expected(types, parameters);
             assert_eq!(out, [&b"before"[..], &one, &one].concat(), "{types:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_the_server_would_not_accept_is_refused() {
+        assert_eq!(checked_length((1 << 30) - 2).expect("accepted"), i32::MAX / 2);
+        for length in [(1 << 30) - 1, 1 << 31, usize::MAX] {
+            let error = checked_length(length).expect_err("refused").to_string();
+            assert!(error.contains("1 GiB"), "{error}");
         }
     }
 

@@ -40,7 +40,8 @@ impl WireError {
 
     /// Returns true if the statement was prepared for an object that has changed since then. No
     /// part of its group has taken effect, so the group can be prepared again and repeated. A type
-    /// mismatch counts too, because a table may have been dropped and created again.
+    /// mismatch counts too, because a table may have been dropped and created again, and so does a
+    /// parameter whose type no longer exists.
     ///
     /// Errors with a context do not count, because they come from the body of a function or
     /// procedure. A procedure may have committed before the error, so its call must not be
@@ -48,10 +49,14 @@ impl WireError {
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         // With log_parameter_max_length_on_error, the server adds this context to any error.
-        let is_of_portal = |context: &str| context.starts_with("unnamed portal with parameters: ");
-        error.context.as_deref().is_none_or(is_of_portal)
-            && [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
-                .contains(&error.code)
+        let is_of_portal = |context: &str| context.starts_with("unnamed portal ");
+        let has_changed =
+            [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
+                .contains(&error.code);
+        // The server never translates this message.
+        let is_of_type =
+            error.code == SqlState::INTERNAL_ERROR && error.message.starts_with("cache lookup failed for type ");
+        (has_changed || is_of_type) && error.context.as_deref().is_none_or(is_of_portal)
     }
 
     /// Returns true if this error is only a consequence of an earlier error in the transaction:

@@ -9,7 +9,7 @@ use postgres_protocol::{
 };
 use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
-use super::{Bound, CachedStatement, InFlight, WireError, failure::BEGIN, row::Columns};
+use super::{Bound, CachedStatement, InFlight, WireError, bind::checked_length, failure::BEGIN, row::Columns};
 
 /// The statements of a group, which ends with a Sync.
 #[derive(Debug, Default)]
@@ -351,9 +351,9 @@ impl Group {
         };
         // One format code applies to all parameters. Without parameters, no format code is allowed.
         let formats = (!parameters.is_empty()).then_some(1);
-        let parameters = parameters.iter().zip(types);
+        let (parameters, before) = (parameters.iter().zip(types), self.bytes.len());
         match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {
-            Ok(()) => Ok(()),
+            Ok(()) => checked_length(self.bytes.len() - before - 1).map(drop),
             Err(BindError::Conversion(cause)) => Err(WireError::encode(cause)),
             Err(BindError::Serialization(cause)) => Err(WireError::encode(cause)),
         }

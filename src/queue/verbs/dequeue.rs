@@ -110,7 +110,7 @@ impl Shared {
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
             let session = shared.db.session(Class::Main).await;
             let outcome = match session {
-                Ok(session) => session.query_together(&both, Some(done.ids.len() + most_rows(n))).await,
+                Ok(session) => session.query_together(&both, Some(asked + most_rows(n))).await,
                 Err(error) => Err(error),
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {

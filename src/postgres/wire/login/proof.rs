@@ -28,6 +28,10 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
+/// The maximum number of iterations of a SCRAM login, which take less than a second. The server's
+/// default is 4,096.
+const ITERATIONS: u32 = 1_000_000;
+
 /// Authenticates. Returns `Ok` when the server has accepted the login.
 pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) -> Result<()> {
     let (asked, rest) = exchange.authentication().await?;
@@ -92,12 +96,29 @@ async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Resu
     frontend::sasl_initial_response(mechanism, scram.message(), &mut exchange.write)
         .map_err(|error| unwritable(&error))?;
     let challenge = answer(exchange, SASL_CONTINUE).await?;
+    check_iterations(&challenge)?;
     scram.update(&challenge).map_err(|error| failed(InvalidData, format!("the server's SCRAM is wrong: {error}")))?;
     frontend::sasl_response(scram.message(), &mut exchange.write).map_err(|error| unwritable(&error))?;
     let verdict = answer(exchange, SASL_FINAL).await?;
     scram
         .finish(&verdict)
         .map_err(|error| failed(InvalidData, format!("the server did not prove that it knows the password: {error}")))
+}
+
+/// Refuses a challenge whose computation would take long, because nothing else runs on the thread
+/// meanwhile.
+fn check_iterations(challenge: &[u8]) -> Result<()> {
+    let asked = challenge.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
+    let Some(asked) = asked.map(String::from_utf8_lossy) else { return Ok(()) }; // refused as malformed
+    match asked.parse() {
+        Ok(0..=ITERATIONS) => Ok(()),
+        _ => Err(failed(
+            InvalidData,
+            format!(
+                "the server's SCRAM asks for {asked:?} iterations; at most {ITERATIONS} are accepted (scram_iterations)"
+            ),
+        )),
+    }
 }
 
 async fn answer(exchange: &mut Exchange, wanted: u32) -> Result<Bytes> {

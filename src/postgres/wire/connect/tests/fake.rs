@@ -67,6 +67,7 @@ async fn wrong_login_answers_have_distinct_errors() {
         ("disable", vec![asks(10, b"OAUTHBEARER\0\0")], "knows only OAUTHBEARER, not SCRAM-SHA-256"),
         ("disable", vec![scram(), asks(0, b"")], misplaced),
         ("disable", vec![scram(), asks(11, b"no")], "SCRAM is wrong"),
+        ("disable", vec![scram(), asks(11, b"r=n,s=c2FsdA==,i=4294967295")], "asks for \"4294967295\" iterations"),
         ("disable", vec![asks(3, b""), asks(3, b"")], misplaced),
         ("disable", vec![[asks(0, b""), message(b'K', b"ab")].concat()], misplaced),
         ("disable", vec![message(b'E', b"SFATAL\0C57P03\0Mlater\0\0")], "57P03 cannot connect to the database: later"),
