@@ -806,7 +806,7 @@ begin
     end if;
     if room is null and not coalesce(token > 0, false) and exists (
             select from pg_locks l
-            where l.locktype = 'relation' and l.relation = 'trunkline."limit_orders"'::regclass and l.mode = 'ExclusiveLock' and l.granted
+            where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
         return 0.25; -- the longest pause of consumers that wait for locked messages
     end if;
@@ -920,7 +920,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_emails"(q) as own, d.attempt as under,
+                      trunkline."do_kept_emails"(q.*) as own, d.attempt as under,
                       exists (select from trunkline."archive_emails" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata, own)
@@ -955,7 +955,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_orders"(q) as own, d.attempt as under,
+                      trunkline."do_kept_orders"(q.*) as own, d.attempt as under,
                       exists (select from trunkline."archive_orders" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_orders" (id, enqueued_at, attempt, payload, metadata, own)
@@ -990,7 +990,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_tasks"(q) as own, d.attempt as under,
+                      trunkline."do_kept_tasks"(q.*) as own, d.attempt as under,
                       exists (select from trunkline."archive_tasks" a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline."archive_tasks" (id, enqueued_at, attempt, payload, metadata, own)
@@ -1246,7 +1246,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_emails"(q) as own, d.reason, d.attempt as under
+                      trunkline."do_kept_emails"(q.*) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
@@ -1281,7 +1281,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_orders"(q) as own, d.reason, d.attempt as under
+                      trunkline."do_kept_orders"(q.*) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
@@ -1316,7 +1316,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
-                      trunkline."do_kept_tasks"(q) as own, d.reason, d.attempt as under
+                      trunkline."do_kept_tasks"(q.*) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
@@ -1580,7 +1580,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -1631,7 +1631,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_orders" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -1682,7 +1682,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_tasks" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -2092,7 +2092,7 @@ begin
             -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own)
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_emails"(g.own, m.k)
@@ -2245,7 +2245,7 @@ begin
             -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_orders" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own)
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_orders"(g.own, m.k)
@@ -2387,7 +2387,7 @@ begin
             -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline."queue_tasks" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own)
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_tasks"(g.own, m.k)
@@ -2901,6 +2901,7 @@ begin
 end ;
 
 function do_leased_orders() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
@@ -3586,7 +3587,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -3637,7 +3638,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_orders" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -3688,7 +3689,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_tasks" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
@@ -4243,7 +4244,7 @@ begin
                                 order by h.due_at, h.id + 0 limit 1 for update skip locked)
                   and q.size = 1 and q.attempt - q.released < 10
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then trunkline."do_kept_emails"(q) end;
+                          case when keep then trunkline."do_kept_emails"(q.*) end;
         else
             return query
                 with head as materialized (
@@ -4256,7 +4257,7 @@ begin
                 ), gone as (
                     delete from trunkline."queue_emails" q using head h, whole w where w.fits and q.ctid = h.tid
                     returning q.due_at, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                              case when keep then trunkline."do_kept_emails"(q) end as own)
+                              case when keep then trunkline."do_kept_emails"(q.*) end as own)
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own
                 from gone g order by g.due_at, g.id;
         end if;
@@ -4292,14 +4293,14 @@ begin
             return query
                 delete from trunkline."queue_emails" q where q.ctid = at.tids[1]
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then trunkline."do_kept_emails"(q) end;
+                          case when keep then trunkline."do_kept_emails"(q.*) end;
         else
             return query
                 with gone as (
                     delete from trunkline."queue_emails" q using unnest(at.tids) with ordinality d(tid, nr)
                     where q.ctid = d.tid
                     returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                              case when keep then trunkline."do_kept_emails"(q) end as own)
+                              case when keep then trunkline."do_kept_emails"(q.*) end as own)
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         end if;
         used := used + at.got;
@@ -4366,14 +4367,14 @@ begin
             return query
                 delete from trunkline."queue_tasks" q where q.ctid = at.tids[1]
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then trunkline."do_kept_tasks"(q) end;
+                          case when keep then trunkline."do_kept_tasks"(q.*) end;
         else
             return query
                 with gone as (
                     delete from trunkline."queue_tasks" q using unnest(at.tids) with ordinality d(tid, nr)
                     where q.ctid = d.tid
                     returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                              case when keep then trunkline."do_kept_tasks"(q) end as own)
+                              case when keep then trunkline."do_kept_tasks"(q.*) end as own)
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         end if;
         used := used + at.got;
@@ -4580,6 +4581,7 @@ begin
 end ;
 
 function do_wrong_emails() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
@@ -4587,10 +4589,11 @@ begin
         select from (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_emails" q
             where q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
 end ;
 
 function do_wrong_orders() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
@@ -4598,10 +4601,11 @@ begin
         select from (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_orders" q
             where q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
 end ;
 
 function do_wrong_tasks() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+#variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
@@ -4609,7 +4613,7 @@ begin
         select from generate_series(0, 4 - 1) l(lane), lateral (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_tasks" q
             where q.lane = l.lane and q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
 end ;
 
 function drop_queue(queue text, cascade boolean DEFAULT false) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;

@@ -14,7 +14,7 @@ begin
         'select m.id, jsonb_strip_nulls(coalesce(q.own, d.own, a.own, ''{}'') - $2)
          from unnest($1) m(id)
          left join lateral (
-             select l.id, l.own from (select r.id, r.size, trunkline.%I(r) as own from trunkline.%I r
+             select l.id, l.own from (select r.id, r.size, trunkline.%I(r.*) as own from trunkline.%I r
                                       where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) l
              where m.id - l.id < l.size) q on true
          left join trunkline.%I d on d.id = m.id

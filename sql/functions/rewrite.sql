@@ -77,7 +77,7 @@ begin
         refused := 'other sessions used it for longer than 20 ms';
         return;
     end;
-    execute format('select array_agg(l.q) from (select q from only %s q limit $1) l', main) into rows using 2 * live + 10001;
+    execute format('select array_agg(l.q) from (select (q.*)::%1$s as q from only %1$s q limit $1) l', main) into rows using 2 * live + 10001;
     if cardinality(rows) > 2 * live + 10000 then
         refused := 'too many messages arrived during the compaction';
         return;

@@ -9,10 +9,10 @@ create or replace function trunkline.stats(queue text)
 begin
     perform trunkline.check_queue(queue);
     return query execute format($q$
-        select coalesce(sum(q.size) filter (where q.due_at <= t), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt = 0), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.attempt > 0 and q.error is null), 0)::bigint,
-               coalesce(sum(q.size) filter (where q.due_at > t and q.error is not null), 0)::bigint,
-               (select count(*) from trunkline.%I), count(q.id), max(t) - min(q.due_at) filter (where q.due_at <= t)
-        from (select clock_timestamp() as t) clock left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
+        select coalesce(sum(q.size) filter (where q.due_at <= now.t), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > now.t and q.attempt = 0), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > now.t and q.attempt > 0 and q.error is null), 0)::bigint,
+               coalesce(sum(q.size) filter (where q.due_at > now.t and q.error is not null), 0)::bigint,
+               (select count(*) from trunkline.%I), count(q.id), max(now.t) - min(q.due_at) filter (where q.due_at <= now.t)
+        from (select clock_timestamp() as t) now left join trunkline.%I q on true $q$, 'dead_' || queue, 'queue_' || queue);
 end $$;

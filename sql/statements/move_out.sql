@@ -11,7 +11,7 @@ with picked as materialized (
 ), gone as (
     delete from trunkline.{queue_} q using picked p where q.id operator(pg_catalog.=) p.id
     returning q.id, q.enqueued_at, q.due_at, q.attempt, q.released, q.error, q.size, trunkline.written(q.payload) as payload,
-              q.metadata::pg_catalog.text as metadata, trunkline.{do_kept_}(q) as own
+              q.metadata::pg_catalog.text as metadata, trunkline.{do_kept_}(q.*) as own
 )
 insert into trunkline.moving as m (queue, target, id, enqueued_at, due_at, attempt, released, error, size, payload, metadata, own)
 select $1::pg_catalog.text, $2::int, g.id, g.enqueued_at, g.due_at, g.attempt, g.released, g.error, g.size, g.payload, g.metadata, g.own

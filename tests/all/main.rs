@@ -52,6 +52,7 @@ mod full_disk;
 
 // The driver: statements, transactions, round trips, and proxies between the client and the server.
 mod statements;
+mod column_names;
 mod column_types;
 mod lonely;
 mod transactions;

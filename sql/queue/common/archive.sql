@@ -16,7 +16,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
-                      trunkline.{do_kept_}(q) as own, d.attempt as under,
+                      trunkline.{do_kept_}(q.*) as own, d.attempt as under,
                       exists (select from trunkline.{archive_} a where a.id >= q.id and a.id < q.id + q.size) as is_there
         ), kept as (
             insert into trunkline.{archive_} (id, enqueued_at, attempt, payload, metadata, own)

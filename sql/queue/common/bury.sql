@@ -14,7 +14,7 @@ begin
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.attempt > 0 and q.error is null and q.due_at > clock_timestamp()
             returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
-                      trunkline.{do_kept_}(q) as own, d.reason, d.attempt as under
+                      trunkline.{do_kept_}(q.*) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,

@@ -25,7 +25,7 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline.{queue_} q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own,
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own,
                       f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)

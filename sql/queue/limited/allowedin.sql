@@ -21,7 +21,7 @@ begin
     end if;
     if room is null and not coalesce(token > 0, false) and exists (
             select from pg_locks l
-            where l.locktype = 'relation' and l.relation = 'trunkline.{limit_}'::regclass and l.mode = 'ExclusiveLock' and l.granted
+            where l.locktype = 'relation' and l.relation = to_regclass('trunkline.{limit_}') and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
         return 0.25; -- the longest pause of consumers that wait for locked messages
     end if;

@@ -28,7 +28,7 @@ begin
                                 order by h.due_at, h.id + 0 limit 1 for update skip locked)
                   and q.size = 1 and q.attempt - q.released < {max_attempts}
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then trunkline.{do_kept_}(q) end;
+                          case when keep then trunkline.{do_kept_}(q.*) end;
         else
             return query
                 with head as materialized (
@@ -41,7 +41,7 @@ begin
                 ), gone as (
                     delete from trunkline.{queue_} q using head h, whole w where w.fits and q.ctid = h.tid
                     returning q.due_at, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                              case when keep then trunkline.{do_kept_}(q) end as own)
+                              case when keep then trunkline.{do_kept_}(q.*) end as own)
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own
                 from gone g order by g.due_at, g.id;
         end if;
@@ -77,14 +77,14 @@ begin
             return query
                 delete from trunkline.{queue_} q where q.ctid = at.tids[1]
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                          case when keep then trunkline.{do_kept_}(q) end;
+                          case when keep then trunkline.{do_kept_}(q.*) end;
         else
             return query
                 with gone as (
                     delete from trunkline.{queue_} q using unnest(at.tids) with ordinality d(tid, nr)
                     where q.ctid = d.tid
                     returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
-                              case when keep then trunkline.{do_kept_}(q) end as own)
+                              case when keep then trunkline.{do_kept_}(q.*) end as own)
                 select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
         end if;
         used := used + at.got;
