@@ -247,7 +247,7 @@ pub static MUTANTS: [Mutant; 22] = [
         name: "compaction-forgets-a-row",
         defect: Defect::Shared(
             "rewrite",
-            &[("(select q from only %s q limit $1)", "(select q from only %s q order by 1 offset 1 limit $1)")],
+            &[("from only %1$s q limit $1)", "from only %1$s q order by q.id offset 1 limit $1)")],
         ),
         breaks: &["a message vanished whose enqueue was Ok"],
         faults: &[Fault::Compact],
