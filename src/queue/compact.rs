@@ -1,9 +1,6 @@
 //! Stores the floor for other processes, and returns the disk space of deleted rows.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use tracing::debug;
 
@@ -15,11 +12,9 @@ use crate::{
 
 impl Shared {
     /// Stores the floor for other processes. If a table is large, starts a task that compacts it.
-    /// Also reads whether the queue limits its leases, because that may have changed.
     pub(super) async fn keep_floor(self: &Arc<Self>, reached: Time) -> Result<()> {
         let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
         let rows = self.query_again(&sql, &[&self.name(), &reached]).await?;
-        self.limits_leases.store(only(&rows)?.read(2)?, Ordering::Relaxed);
         if only(&rows)?.read(1)? && self.compaction.claim(Instant::now()) {
             let shared = self.clone();
             tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::{
     marker::PhantomData,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -21,7 +21,7 @@ use crate::{
         wire::{Row, only},
     },
     queue::{
-        admin::description::Description,
+        admin::{description::Description, lease_limit::LeaseLimit},
         batch::{
             coalesce::Coalescer,
             dequeues::{DequeueBatcher, PAGE},
@@ -95,7 +95,7 @@ impl Db {
             metrics: Metrics::of(name, &self.attached::<ShardName>()),
             unclaimed: Kept::default(),
             compaction: Compaction::default(),
-            limits_leases: AtomicBool::new(description.limits.max_leased.is_some()),
+            lease_limit: LeaseLimit::new(description.limits.max_leased.is_some()),
             description,
             db: self.clone(),
         })
@@ -139,8 +139,7 @@ impl<T> Queue<T> {
 pub(crate) struct Shared {
     pub db: Db,
     pub description: Description,
-    /// True if the queue limits its leases, as last read from the database.
-    pub limits_leases: AtomicBool,
+    pub lease_limit: LeaseLimit,
     pub channel: String,
     pub column: PayloadColumn,
     pub sql: Statements,
@@ -176,7 +175,7 @@ impl Shared {
 
     /// Returns true if the queue limits its leases, so consumers may be waiting for a lease to end.
     pub fn has_room_for_others(&self) -> bool {
-        self.limits_leases.load(Ordering::Relaxed)
+        self.lease_limit.is_set()
     }
 
     /// Wakes waiting consumers, because leases that have ended may make room for others.
@@ -246,6 +245,7 @@ impl Shared {
             lanes.saw(&looks, now, cost);
             lanes.claim_keep(now)
         };
+        self.renew_lease_limit();
         // The result is used even if the floor cannot be stored for other processes, for example
         // because the role lacks the right.
         if let Some(reached) = keep
