@@ -9,6 +9,7 @@ mod lanes_in_sql;
 mod more_lanes;
 mod moved;
 mod over_the_end;
+mod purged;
 mod ran_out;
 mod rate;
 mod shown;

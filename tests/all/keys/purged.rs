@@ -1,0 +1,36 @@
+//! A message that arrives during a purge is not lost to its key.
+
+use tokio_postgres::Client;
+
+use super::{nth, settings};
+use crate::fixture::{Place, connect, eventually, place};
+
+const PURGE: &str = "select trunkline.purge('q')";
+
+async fn count(sql: &Client, what: &str) -> i64 {
+    sql.query_one(&format!("select count(*) from {what}"), &[]).await.expect("counted").get(0)
+}
+
+/// Waits until a session of the database waits for a lock.
+async fn one_waits(sql: &Client) -> bool {
+    count(sql, "pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()").await > 0
+}
+
+#[tokio::test]
+async fn message_that_arrives_during_a_purge_is_delivered() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
+    let (purging, locking) = (connect(&url).await, connect(&url).await);
+    // The keys have backlogs without messages. The second backlog is locked.
+    sql.batch_execute("select trunkline.do_line_q('{key 0,key 1}', '{3600,3600}')").await.expect("they rest");
+    locking.batch_execute("begin; select from trunkline.line_q where key = 'key 1' for update").await.expect("locked");
+    let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await.expect("purged") });
+    eventually("the purge waits or is done", async || purge.is_finished() || one_waits(&sql).await).await;
+    queue.enqueue(nth(0, 1)).await.expect("enqueued");
+    let lease = "select payload from trunkline.lease_partition('q', 9)";
+    let during = sql.query(lease, &[]).await.expect("leased").len();
+    locking.batch_execute("rollback").await.expect("unlocked");
+    purge.await.expect("no panic");
+    sql.batch_execute("update trunkline.line_q set until = '-infinity'").await.expect("they rest no longer");
+    let after = sql.query(lease, &[]).await.expect("leased").len();
+    assert_eq!(during + after, 1, "the key goes on");
+}
