@@ -5,7 +5,7 @@ use std::{
     marker::PhantomData,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -21,7 +21,7 @@ use crate::{
         wire::{Row, only},
     },
     queue::{
-        admin::{description::Description, lease_limit::LeaseLimit},
+        admin::description::Description,
         batch::{
             coalesce::Coalescer,
             dequeues::{DequeueBatcher, PAGE},
@@ -95,7 +95,7 @@ impl Db {
             metrics: Metrics::of(name, &self.attached::<ShardName>()),
             unclaimed: Kept::default(),
             compaction: Compaction::default(),
-            lease_limit: LeaseLimit::new(description.limits.max_leased.is_some()),
+            limits_leases: AtomicBool::new(description.limits.max_leased.is_some()),
             description,
             db: self.clone(),
         })
@@ -139,7 +139,8 @@ impl<T> Queue<T> {
 pub(crate) struct Shared {
     pub db: Db,
     pub description: Description,
-    pub lease_limit: LeaseLimit,
+    /// True if the queue limits its leases, by the last probe.
+    limits_leases: AtomicBool,
     pub channel: String,
     pub column: PayloadColumn,
     pub sql: Statements,
@@ -157,8 +158,7 @@ pub(crate) struct Shared {
     lanes: Arc<Mutex<Lanes>>,
     /// The partitions of a queue with keys, as last read from the database.
     pub key_lanes: KeyLanes,
-    /// The last observed number of messages per row, for estimating how many rows hold `n`
-    /// messages.
+    /// The last observed number of messages per row. Estimates how many rows hold `n` messages.
     batch_size: AtomicUsize,
     /// The last observed size of a large message in bytes, for estimating how many messages fit in
     /// a reply.
@@ -175,7 +175,7 @@ impl Shared {
 
     /// Returns true if the queue limits its leases, so consumers may be waiting for a lease to end.
     pub fn has_room_for_others(&self) -> bool {
-        self.lease_limit.is_set()
+        self.limits_leases.load(Ordering::Relaxed)
     }
 
     /// Wakes waiting consumers, because leases that have ended may make room for others.
@@ -233,11 +233,12 @@ impl Shared {
     /// the oldest visible row is due, locked or not. Returns `None` if no message is waiting.
     pub async fn look(self: &Arc<Self>) -> Result<Option<f64>> {
         let start = self.lanes().reached();
-        let rows = self.query_again(&self.sql.look, &[&start]).await?;
+        let rows = self.query_again(&self.sql.look, &[&start, &self.name()]).await?;
         let (mut looks, mut due_in, mut cost) = (Vec::with_capacity(rows.len()), None::<f64>, Duration::ZERO);
         for row in &rows {
             looks.push(Look::of(row)?);
             due_in = row.read::<Option<f64>>(2)?.into_iter().chain(due_in).reduce(f64::min);
+            self.limits_leases.store(row.read(6)?, Ordering::Relaxed);
             cost = cost.max(Duration::try_from_secs_f64(row.read(5)?).unwrap_or_default());
         }
         let keep = {
@@ -245,7 +246,6 @@ impl Shared {
             lanes.saw(&looks, now, cost);
             lanes.claim_keep(now)
         };
-        self.renew_lease_limit();
         // The result is used even if the floor cannot be stored for other processes, for example
         // because the role lacks the right.
         if let Some(reached) = keep
@@ -262,7 +262,7 @@ impl Shared {
     pub async fn held_back(self: &Arc<Self>) -> Result<Option<Duration>> {
         let start = self.lanes().reached();
         let mut shortest = None::<Duration>;
-        for row in &self.query_again(&self.sql.look, &[&start]).await? {
+        for row in &self.query_again(&self.sql.look, &[&start, &self.name()]).await? {
             let due_in: Option<f64> = row.read(2)?;
             if Look::of(row)?.is_due() {
                 let held = due_in.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));

@@ -9,7 +9,6 @@ pub(crate) mod wait;
 pub(crate) mod admin;
 pub(crate) mod handle;
 mod compact;
-mod renew;
 pub(crate) mod verbs;
 pub(crate) mod consumer;
 pub mod testing;

@@ -11,7 +11,6 @@ use trunkline::{
     Db, Settings,
     postgres::{Insert, Statement},
 };
-
 use trunkline_embedded::DelayProxy;
 
 use crate::{

@@ -73,8 +73,8 @@ async fn transactions_leave_a_server_that_no_longer_accepts_writes() {
     let write = async || db.transact("", async |transaction| transaction.run(&NOTE, ()).await).await;
     write().await.expect("written");
     for mode in ["on", "off"] {
-        let text = format!("alter system set default_transaction_read_only = {mode}");
-        admin.batch_execute(&format!("{text}; ")).await.expect("set");
+        let set = format!("alter system set default_transaction_read_only = {mode}");
+        admin.batch_execute(&set).await.expect("set");
         admin.batch_execute("select pg_reload_conf()").await.expect("reloaded");
         // A connection whose transaction was refused is not used again, so the next call looks for
         // a server that accepts writes.

@@ -52,7 +52,6 @@ mod full_disk;
 
 // The driver: statements, transactions, round trips, and proxies between the client and the server.
 mod statements;
-mod column_names;
 mod column_types;
 mod lonely;
 mod transactions;
@@ -95,6 +94,7 @@ mod sql_lists;
 mod sql_messages;
 mod sql_waits;
 mod own_columns;
+mod column_names;
 mod values_of_columns;
 mod reference;
 mod written;

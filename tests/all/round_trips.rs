@@ -145,6 +145,35 @@ async fn a_transaction_and_its_commit_are_one_round_trip() {
     .await;
 }
 
+/// The second group is sent before the reply to `begin`, and the description of its statement
+/// remains known for the next transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_long_transactions_without_prepared_statements_are_two_round_trips() {
+    let distance = Distance::open().await;
+    let way = format!("host=127.0.0.1 port={} sslmode=disable prepared_statements=off", distance.port);
+    let db = Db::connect(&through(&database().await, &way)).await.expect("connected");
+    let table = Statement::<(), ()>::new("create table t (n int, word text)");
+    db.run(&table, ()).await.expect("created");
+    let long = "x".repeat(40 << 10);
+    let act = async || {
+        let transaction = db.begin().await.expect("begun");
+        drop(transaction.send(&INSERT, (1, &*long)).await.expect("sent"));
+        let number = transaction.send(&NUMBER, (2,)).await.expect("sent");
+        transaction.commit().await.expect("committed");
+        assert_eq!(number.await.expect("answered"), (2,));
+    };
+    act().await;
+    let mut fewest = usize::MAX;
+    for _ in 0..5 {
+        let both = async {
+            act().await;
+            act().await;
+        };
+        fewest = fewest.min(distance.turns(both).await.0);
+    }
+    assert_eq!(fewest, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cycle_of_the_queue_is_one_round_trip() {
     let (distance, db, queue) = far_away().await;

@@ -192,7 +192,7 @@ impl Pipeline {
         }
         if with == "commit" {
             state.begin()?;
-        } else if state.open.is_empty() {
+        } else {
             state.opened = Arc::new(Sent::new(state.statements, false));
         }
         let place = state.open.len();

@@ -1,6 +1,5 @@
 //! Creates, describes, limits, pauses and grants queues, and installs the schema.
 
-pub(crate) mod lease_limit;
 pub(crate) mod limits;
 pub(crate) mod description;
 pub(crate) mod settings;

@@ -37,7 +37,7 @@ async fn ack_by_a_process_that_is_older_than_the_limit_makes_room() {
     other.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
     let leased = queue.lease(1).await.expect("leased");
     let mut consumer = queue.consumer(Wait::Poll(Duration::from_millis(5)));
-    assert!(consumer.lease(Dequeue::from(1).within(Duration::from_secs(6))).await.expect("waited").is_empty());
+    assert!(consumer.lease(Dequeue::from(1).within(Duration::from_secs(1))).await.expect("waited").is_empty());
     let mut waits = other.queue::<i64>("q").await.expect("opened").consumer(Wait::Notify);
     let waiting = tokio::spawn(async move { waits.lease(1).await });
     until_asleep(&sql).await;

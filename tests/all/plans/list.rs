@@ -51,7 +51,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("cut", "5, '-infinity'", DUE),
     ("lease", "5, null, '-infinity', 1", DUE_FIRST),
     ("lease_apart", "5, null, '-infinity', 1", DUE_FIRST),
-    ("look", "'-infinity'", DUE),
+    ("look", "'-infinity', 'q'", DUE),
     ("sweep", "now(), 0", SWEEP),
     ("sweep", "now(), 1", Along(&["TIDRANGESCAN"])),
     ("ack", "IDS, ONES, ONES", KEY),

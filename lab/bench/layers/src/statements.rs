@@ -121,7 +121,7 @@ async fn look(url: String, floor: std::sync::Weak<Floor>) -> Result<(), Failure>
     let client = connect(&url).await?;
     let look = client.prepare(&filled(LOOK)).await?;
     while let Some(floor) = floor.upgrade() {
-        let row = client.query_one(&look, &[&floor.get()]).await?;
+        let row = client.query_one(&look, &[&floor.get(), &"bench"]).await?;
         floor.saw(row.get(0), row.get(1), row.get(3), row.get(4));
         drop(floor);
         tokio::time::sleep(LOOK_EVERY).await;

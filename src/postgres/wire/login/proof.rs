@@ -28,8 +28,8 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// The maximum number of iterations of a SCRAM login, which take less than a second. The server's
-/// default is 4,096.
+/// The maximum number of iterations of a SCRAM login. The server's default is 4,096
+/// (`scram_iterations`).
 const ITERATIONS: u32 = 1_000_000;
 
 /// Authenticates. Returns `Ok` when the server has accepted the login.
@@ -115,7 +115,7 @@ fn check_iterations(challenge: &[u8]) -> Result<()> {
         _ => Err(failed(
             InvalidData,
             format!(
-                "the server's SCRAM asks for {asked:?} iterations; at most {ITERATIONS} are accepted (scram_iterations)"
+                "the server's SCRAM asks for {asked:?} iterations; at most {ITERATIONS} are accepted; lower scram_iterations, and set the password again"
             ),
         )),
     }
