@@ -871,10 +871,15 @@ begin
                     exit when ran_out;
                     apart := greatest(way, 2);
                 else
-                    -- If the key's own line is empty, the key uses the line of the lane again.
-                    delete from trunkline."line_orders" l
-                    where l.lane = lane and l.key = known.key and l.until = known.until
-                      and not exists (select from trunkline."queue_orders" q where q.lane = lane and q.line = known.key);
+                    -- If the key's own line is empty, the key uses the line of the lane again. A retry
+                    -- that fills the line locks it. The second statement sees what a retry has
+                    -- stored before the lock.
+                    perform from trunkline."line_orders" l where l.lane = lane and l.key = known.key for update skip locked;
+                    if found then
+                        delete from trunkline."line_orders" l
+                        where l.lane = lane and l.key = known.key and l.until = known.until
+                          and not exists (select from trunkline."queue_orders" q where q.lane = lane and q.line = known.key);
+                    end if;
                 end if;
             end loop;
             exit when ran_out or part = 2;
@@ -1053,7 +1058,10 @@ declare
 begin
     -- The row may come from another server, or from the time before the queue got more lanes.
     own := own || '{"lane": "-1"}';
-    all_keys := (own ->> 'keys')::text[];
+    -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
+    all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))
+                     else (own ->> 'keys')::text[] end;
+    own := own || jsonb_build_object('keys', all_keys::text);
     if size > 1 and exists (
         select from unnest(all_keys) k(key) where trunkline.lane_of(k.key, 64) <> trunkline.lane_of(all_keys[1], 64)) then
         for k in 1..size loop
@@ -1215,15 +1223,20 @@ end ;
 function do_behind_orders(ids bigint[]) returns bigint[] language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
+    -- A key has its own backlog after one of its messages failed. It is read once for all its messages.
     return (
         select array_agg(m.id order by m.id)
-        from unnest(ids) m(id), lateral (
-            select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
-            from trunkline."queue_orders" r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
-        where m.id - q.id < q.size and exists (
-            -- A key has its own backlog after one of its messages failed.
-            select from trunkline."queue_orders" r
-            where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
+        from (select q.lane, q.key, max(q.place) as place, array_agg(q.id) as ids, array_agg(q.place) as places
+              from unnest(ids) i(id), lateral (
+                  select i.id, r.lane, r.place, r.keys[(i.id - r.id)::int + 1] as key, i.id - r.id < r.size as is_met from trunkline."queue_orders" r
+                  where r.id <= i.id and r.id >= i.id / 1024 * 1024 order by r.id desc limit 1) q
+              where q.is_met group by q.lane, q.key) k,
+             lateral (
+                  select r.place, r.id from trunkline."queue_orders" r
+                  where r.lane = k.lane and r.line = k.key and r.place <= k.place and r.error is not null
+                  order by r.place, r.id + 0 limit 1) f,
+             unnest(k.ids, k.places) m(id, place)
+        where (f.place, f.id) < (m.place, m.id));
 end ;
 
 function do_bucket_orders() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=50ms as 
@@ -2465,14 +2478,20 @@ function do_hold_orders(ids bigint[], sizes integer[]) returns void language plp
 declare
     r record;
 begin
+    -- One statement, in the order of the keys: two sessions with the same keys would wait for each other.
+    with failed as materialized (
+        select q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size
+        where q.error is not null
+    )
+    insert into trunkline."line_orders" as l (lane, key, until)
+    select f.lane, k.key, max(f.due_at) from failed f, unnest(f.keys) k(key) group by f.lane, k.key order by f.lane, k.key
+    on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
     for r in
-        select q.id, q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        select q.id, q.keys from unnest(ids, sizes) d(id, size)
         join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size
         where q.error is not null order by q.id
     loop
-        insert into trunkline."line_orders" as l (lane, key, until)
-        select r.lane, k.key, r.due_at from (select distinct u.key from unnest(r.keys) u(key)) k order by k.key
-        on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
         perform trunkline."do_part_orders"(r.id, r.keys);
     end loop;
 end ;
@@ -2500,7 +2519,7 @@ declare
     clock timestamptz;
     l record;
 begin
-    if exists (select from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+    if exists (select from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s') then
         perform trunkline."do_right_orders"(1);
     end if;
     for l in
@@ -2575,10 +2594,9 @@ begin
             insert into trunkline."queue_orders" (due_at, size, payload, metadata, lane, keys)
             select greatest(trunkline.clock(), due) + delay, b.size, b.payload, b.metadata, b.lane, b.keys from batch b order by b.batch
             returning id
-        ), numbered as (
-            select s.id, row_number() over (order by s.id) as batch from stored s
         )
-        select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+        select n.ids[b.batch] + m.at - 1
+        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
     get diagnostics count = row_count;
     if count <> cardinality(payloads) then
         perform trunkline.not_stored('orders', cardinality(payloads), count);
@@ -2617,7 +2635,7 @@ begin
     for l in
         -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
         -- equality, the planner would hash the lines of all lanes.
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock_timestamp() + interval '1 s' as ahead,
                (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
                 or exists (select from trunkline."line_orders" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due
@@ -2657,7 +2675,7 @@ begin
         way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
-        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock), false)
+        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock_timestamp() + interval '1 s'), false)
         into others, later from trunkline."lane_orders" h where h.lane >= 0;
         ahead := ahead or later;
         most := least(most, (64 + others) / (others + 1));
@@ -3100,6 +3118,8 @@ declare
     r trunkline."queue_emails"%rowtype;
     wide record;
     resting bigint[];
+    lanes smallint[];
+    lines text[];
 begin
     first := '{}';
     sizes := '{}';
@@ -3160,23 +3180,33 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- The message for which a key waited may no longer exist, or may be due sooner.
-        update trunkline."line_emails" l set until = '-infinity'
-        from (select w.lane, w.key from trunkline."line_emails" w
-              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                        join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
-              for update skip locked) w
-        where l.lane = w.lane and l.key = w.key;
+        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
         -- If another session has locked the key's backlog, because a message of the key failed, the
         -- messages are busy.
-        resting := array(
-            select d.id from unnest(first) d(id) join trunkline."queue_emails" q on q.id = d.id
-            join trunkline."line_emails" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
-        if resting <> '{}' then
+        with waiting as materialized (
+            select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_emails" q on q.id = d.id
+            where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
+        ), free as materialized (
+            select l.lane, l.key from trunkline."line_emails" l
+            where (l.lane, l.key) in (select w.lane, w.line from waiting w) order by l.lane, l.key for update skip locked
+        )
+        select array_agg(w.id) filter (where f.key is null), array_agg(w.lane) filter (where f.key is not null),
+               array_agg(w.line) filter (where f.key is not null)
+        into resting, lanes, lines
+        from waiting w left join free f on f.lane = w.lane and f.key = w.line;
+        if resting is not null then
             busy := busy || array(
                 select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
+        if lanes is not null then
+            -- A message that was rescheduled has its place behind the others, and holds up none.
+            update trunkline."line_emails" l set until = coalesce((
+                select max(q.due_at) from trunkline."queue_emails" q
+                where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
+                  and q.id not in (select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k)), '-infinity')
+            where (l.lane, l.key) in (select u.lane, u.line from unnest(lanes, lines) u(lane, line));
         end if;
     end if;
 end ;
@@ -3187,6 +3217,8 @@ declare
     r trunkline."queue_orders"%rowtype;
     wide record;
     resting bigint[];
+    lanes smallint[];
+    lines text[];
 begin
     first := '{}';
     sizes := '{}';
@@ -3247,23 +3279,33 @@ begin
         end if;
     end loop;
     if true and first <> '{}' then
-        -- The message for which a key waited may no longer exist, or may be due sooner.
-        update trunkline."line_orders" l set until = '-infinity'
-        from (select w.lane, w.key from trunkline."line_orders" w
-              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                        join trunkline."queue_orders" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
-              for update skip locked) w
-        where l.lane = w.lane and l.key = w.key;
+        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
         -- If another session has locked the key's backlog, because a message of the key failed, the
         -- messages are busy.
-        resting := array(
-            select d.id from unnest(first) d(id) join trunkline."queue_orders" q on q.id = d.id
-            join trunkline."line_orders" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
-        if resting <> '{}' then
+        with waiting as materialized (
+            select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_orders" q on q.id = d.id
+            where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
+        ), free as materialized (
+            select l.lane, l.key from trunkline."line_orders" l
+            where (l.lane, l.key) in (select w.lane, w.line from waiting w) order by l.lane, l.key for update skip locked
+        )
+        select array_agg(w.id) filter (where f.key is null), array_agg(w.lane) filter (where f.key is not null),
+               array_agg(w.line) filter (where f.key is not null)
+        into resting, lanes, lines
+        from waiting w left join free f on f.lane = w.lane and f.key = w.line;
+        if resting is not null then
             busy := busy || array(
                 select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
+        if lanes is not null then
+            -- A message that was rescheduled has its place behind the others, and holds up none.
+            update trunkline."line_orders" l set until = coalesce((
+                select max(q.due_at) from trunkline."queue_orders" q
+                where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
+                  and q.id not in (select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k)), '-infinity')
+            where (l.lane, l.key) in (select u.lane, u.line from unnest(lanes, lines) u(lane, line));
         end if;
     end if;
 end ;
@@ -3274,6 +3316,8 @@ declare
     r trunkline."queue_tasks"%rowtype;
     wide record;
     resting bigint[];
+    lanes smallint[];
+    lines text[];
 begin
     first := '{}';
     sizes := '{}';
@@ -3334,23 +3378,33 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- The message for which a key waited may no longer exist, or may be due sooner.
-        update trunkline."line_tasks" l set until = '-infinity'
-        from (select w.lane, w.key from trunkline."line_tasks" w
-              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                        join trunkline."queue_tasks" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
-              for update skip locked) w
-        where l.lane = w.lane and l.key = w.key;
+        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
         -- If another session has locked the key's backlog, because a message of the key failed, the
         -- messages are busy.
-        resting := array(
-            select d.id from unnest(first) d(id) join trunkline."queue_tasks" q on q.id = d.id
-            join trunkline."line_tasks" l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
-        if resting <> '{}' then
+        with waiting as materialized (
+            select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_tasks" q on q.id = d.id
+            where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
+        ), free as materialized (
+            select l.lane, l.key from trunkline."line_tasks" l
+            where (l.lane, l.key) in (select w.lane, w.line from waiting w) order by l.lane, l.key for update skip locked
+        )
+        select array_agg(w.id) filter (where f.key is null), array_agg(w.lane) filter (where f.key is not null),
+               array_agg(w.line) filter (where f.key is not null)
+        into resting, lanes, lines
+        from waiting w left join free f on f.lane = w.lane and f.key = w.line;
+        if resting is not null then
             busy := busy || array(
                 select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
+        if lanes is not null then
+            -- A message that was rescheduled has its place behind the others, and holds up none.
+            update trunkline."line_tasks" l set until = coalesce((
+                select max(q.due_at) from trunkline."queue_tasks" q
+                where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
+                  and q.id not in (select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k)), '-infinity')
+            where (l.lane, l.key) in (select u.lane, u.line from unnest(lanes, lines) u(lane, line));
         end if;
     end if;
 end ;
@@ -3766,7 +3820,7 @@ function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) ret
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days';
+    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its lane is held
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
@@ -3777,7 +3831,9 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
-    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock));
+    -- A session that has just committed may have served a lane after the clock was read.
+    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_orders" h
+                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -3800,7 +3856,7 @@ begin
         returning q.size)
     select coalesce(sum(p.size), 0) into messages from put p;
     with late as materialized (
-        select h.lane, h.served_at - clock as ahead from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock
+        select h.lane, h.served_at - clock as ahead from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'
         order by h.lane for update skip locked)
     update trunkline."lane_orders" h
     set served_at = clock, floor = '-infinity', held_until = h.held_until - a.ahead,
@@ -4601,7 +4657,7 @@ begin
         select from (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_orders" q
             where q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days' * 1.5);
 end ;
 
 function do_wrong_tasks() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -4687,6 +4743,8 @@ function gone(queue text, ids bigint[], attempts integer[]) returns SETOF bigint
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function header_of(body text) returns text language plpgsql immutable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
+
+function hold_retries(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 

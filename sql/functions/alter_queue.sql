@@ -36,4 +36,8 @@ begin
         perform trunkline.more_lanes(queue, partitions);
     end if;
     perform trunkline.install_functions(queue);
+    if per_key = 1 and now_is.per_key <> 1 then
+        -- The order of a key holds from now on, so a key with a message that waits for its retry waits for it.
+        perform trunkline.lock_partitions(queue), trunkline.hold_retries(queue);
+    end if;
 end $$;

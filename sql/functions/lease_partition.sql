@@ -2,8 +2,9 @@ create or replace function trunkline.lease_partition(queue text, n int default 1
     returns table (holder bigint, id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Leases a partition of a queue with keys, and up to n due messages of it, in order. No other consumer gets messages of
--- the partition until the leases end or the partition is released. Handle messages of the same key one after another.
--- End each lease with ack, archive, retry, bury or release.
+-- the partition until it is released (see trunkline.release_partition) or one and a half lease times have passed.
+-- Handle messages of the same key one after another. End each lease with ack, archive, retry, bury or release, and
+-- release the partition after the last one.
 --
 -- After retry or release, also release the messages behind it with the same key: they come again, in order. If a
 -- message of the key is waiting for its retry, ack and archive of the messages behind it fail with TL001. Commit

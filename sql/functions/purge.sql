@@ -7,21 +7,31 @@ create or replace function trunkline.purge(queue text) returns bigint
 --     select trunkline.purge('emails');
 declare
     count bigint := 0;
-    last bigint := -9223372036854775808;
+    top bigint;
+    last bigint;
     tids tid[];
     part bigint;
+    is_clean bool;
 begin
     perform trunkline.check_queue(queue);
+    -- Deletes what is there now; what arrives in the meantime may stay. A row has ids of one block.
+    execute format('select max(q.id) / 1024 * 1024 + 1023 from trunkline.%I q', 'queue_' || queue) into top;
     -- Locks rows in the order of their ids, as a worker that ends leases does. Deletes them in
-    -- parts by their places, which takes linear time whatever the statistics are.
-    loop
-        execute format('select array_agg(h.ctid), max(h.id) from (select q.ctid, q.id from trunkline.%I q where q.id > $1
-                                                                 order by q.id limit 10000 for update) h', 'queue_' || queue)
-            into tids, last using last;
-        execute format('with gone as (delete from trunkline.%I q where q.ctid = any ($1) returning q.size) select sum(g.size) from gone g',
-                       'queue_' || queue) into part using tids;
-        count := count + coalesce(part, 0);
-        exit when coalesce(cardinality(tids), 0) < 10000; -- what arrives in the meantime may stay
+    -- parts by their places, which takes linear time whatever the statistics are. A consumer may
+    -- split a row while the call waits for it, so the call reads on until nothing is left.
+    while is_clean is not true loop
+        is_clean := true;
+        last := -9223372036854775808;
+        loop
+            execute format('select array_agg(h.ctid), max(h.id) from (select q.ctid, q.id from trunkline.%I q where q.id > $1 and q.id <= $2
+                                                                     order by q.id limit 10000 for update) h', 'queue_' || queue)
+                into tids, last using last, top;
+            exit when tids is null;
+            execute format('with gone as (delete from trunkline.%I q where q.ctid = any ($1) returning q.size) select sum(g.size) from gone g',
+                           'queue_' || queue) into part using tids;
+            count := count + coalesce(part, 0);
+            is_clean := is_clean and part is null;
+        end loop;
     end loop;
     if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
         -- A key need not wait for a failed message that no longer exists. Its backlog stays, because

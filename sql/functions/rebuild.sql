@@ -65,9 +65,7 @@ begin
         return next;
         execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
         if now_is.per_key = 1 then
-            -- If a key waits for its retry, no other message of the key may go first.
-            execute format('select trunkline.%I(array_agg(q.id), array_agg(q.size)) from trunkline.%I q '
-                           'where q.line = '''' and q.error is not null and q.due_at > clock_timestamp() having count(*) > 0', 'do_hold_' || queue, rows);
+            perform trunkline.hold_retries(queue);
         end if;
         execute format('delete from trunkline.%1$I l where l.until <= clock_timestamp() and not exists '
                        '(select from trunkline.%2$I q where q.lane = l.lane and q.line = l.key) or l.lane <> $1 + trunkline.lane_of(l.key, $2)', lines, rows)

@@ -1,7 +1,8 @@
 create or replace function trunkline.release_partition(queue text, holder bigint) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Releases the partition of a holder, so that other consumers can lease it. Messages that are still leased keep the
--- partition until their leases end. Returns whether the partition is free.
+-- Releases the partition of a holder, so that other consumers can lease it. Returns whether it is free. As long as one
+-- of its messages is leased, the holder keeps it: end the lease, then call the function again. A partition that is
+-- never released is free one and a half lease times after the last lease or extension.
 --
 -- Example:
 --     select trunkline.release_partition('orders', 4711);

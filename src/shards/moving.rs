@@ -110,13 +110,14 @@ impl Set {
 
     /// Returns the error for a queue whose messages no other shard can receive.
     fn nowhere(&self, from: Id, queue: &Description) -> Error {
-        let Description { name, payload, priorities, .. } = queue;
+        let Description { name, payload, priorities, partitions, .. } = queue;
+        let keys = if *partitions > 0 { "with" } else { "without" };
         let down = self.list().into_iter().filter_map(|other| Some(format!("{}: {}", other.server, other.down?)));
         let down: Vec<String> = down.collect();
         let why = match &*down {
             [] => format!(
-                "queue {name:?} is on no other shard that takes messages, as a queue of {payload} with priorities {priorities}: create it \
-                 there, or let that shard resume"
+                "queue {name:?} is on no other shard that takes messages, as a queue of {payload} with priorities {priorities} and \
+                 {keys} keys: create it there, or let that shard resume"
             ),
             down => format!(
                 "no shard takes the messages of queue {name:?}, and these do not answer: {}; drain again when they do",
@@ -153,7 +154,8 @@ fn is_open(shard: &Shard) -> bool {
 /// Returns the next target in rotation that has the same queue.
 fn next<'a>(targets: &'a [Destination], queue: &Description, turn: &mut usize) -> Option<&'a Arc<Shard>> {
     let is_same = |other: &Description| {
-        (&other.name, &other.payload, other.priorities) == (&queue.name, &queue.payload, queue.priorities)
+        (&other.name, &other.payload, other.priorities, other.partitions > 0)
+            == (&queue.name, &queue.payload, queue.priorities, queue.partitions > 0)
     };
     let fit: Vec<_> = targets.iter().filter(|(shard, queues)| is_open(shard) && queues.iter().any(is_same)).collect();
     *turn += 1;
@@ -196,7 +198,8 @@ async fn rows(db: &Db, queue: &str, target: Id) -> Result<MovedRows> {
 /// Inserts rows of another shard into a queue of this shard, unless it already has them.
 async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
-    let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;
+    let found = db.query_again(Class::Main, &name, &[&queue]).await?;
+    let (payload, is_keyed): (String, bool) = (only(&found)?.read(0)?, only(&found)?.read(1)?);
     let text = of_queue(db, "move_in", include_str!("../../sql/statements/move_in.sql"), queue).text;
     let text = text.replace(&quote(&format!("type_{queue}")), &payload);
     let transaction = db.begin().await?;
@@ -215,11 +218,21 @@ async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> 
         &rows.own,
     ];
     let given = transaction.send_text::<Vec<(i64, i64, String)>>(&text, &params).await?.await?;
-    let due = rows.ids.iter().zip(&rows.due_at);
-    let became = |id: i64| given.iter().find(|(source, ..)| *source == id).map(|(_, became, _)| *became);
-    let (ids, dues): (Vec<i64>, Vec<Time>) = due.filter_map(|(id, due)| Some((became(*id)?, *due))).unzip();
-    let due = of_queue(db, "move_due", include_str!("../../sql/statements/move_due.sql"), queue);
-    transaction.send_text::<u64>(&due.text, &[&ids, &dues]).await?.await?;
+    let (mut ids, mut sizes, mut dues) = (Vec::new(), Vec::new(), Vec::new());
+    for ((id, size), due) in rows.ids.iter().zip(&rows.sizes).zip(&rows.due_at) {
+        if let Some((_, became, _)) = given.iter().find(|(source, ..)| source == id) {
+            ids.push(*became);
+            sizes.push(*size);
+            dues.push(*due);
+        }
+    }
+    if is_keyed {
+        let due = of_queue(db, "move_due_keyed", include_str!("../../sql/statements/partitioned/move_due.sql"), queue);
+        transaction.send_text::<Vec<(String,)>>(&due.text, &[&ids, &sizes, &dues, &queue]).await?.await?;
+    } else {
+        let due = of_queue(db, "move_due", include_str!("../../sql/statements/move_due.sql"), queue);
+        transaction.send_text::<u64>(&due.text, &[&ids, &dues]).await?.await?;
+    }
     transaction.commit().await?;
     db.wake(&format!("{}.{queue}", db.schema().name()));
     Ok(())

@@ -5,6 +5,7 @@ mod by_hand;
 mod changed;
 mod fair;
 mod histories;
+mod held_back;
 mod lanes_in_sql;
 mod more_lanes;
 mod moved;

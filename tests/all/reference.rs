@@ -117,6 +117,7 @@ const INTERNAL: &[&str] = &[
     "place_schedules",
     "schedules_due_in",
     "set_paused",
+    "hold_retries",
     "lock_partitions",
     "raise_in_use",
     "set_vacuum",

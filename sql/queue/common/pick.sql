@@ -13,6 +13,8 @@ declare
     r trunkline.{queue_}%rowtype;
     wide record;
     resting bigint[];
+    lanes smallint[];
+    lines text[];
 begin
     first := '{}';
     sizes := '{}';
@@ -73,23 +75,33 @@ begin
         end if;
     end loop;
     if {keyed} and first <> '{}' then
-        -- The message for which a key waited may no longer exist, or may be due sooner.
-        update trunkline.{line_} l set until = '-infinity'
-        from (select w.lane, w.key from trunkline.{line_} w
-              where (w.lane, w.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
-                                        join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '')
-              for update skip locked) w
-        where l.lane = w.lane and l.key = w.key;
+        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
         -- If another session has locked the key's backlog, because a message of the key failed, the
         -- messages are busy.
-        resting := array(
-            select d.id from unnest(first) d(id) join trunkline.{queue_} q on q.id = d.id
-            join trunkline.{line_} l on l.lane = q.lane and l.key = q.line where l.until > '-infinity');
-        if resting <> '{}' then
+        with waiting as materialized (
+            select d.id, q.lane, q.line from unnest(first) d(id) join trunkline.{queue_} q on q.id = d.id
+            where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
+        ), free as materialized (
+            select l.lane, l.key from trunkline.{line_} l
+            where (l.lane, l.key) in (select w.lane, w.line from waiting w) order by l.lane, l.key for update skip locked
+        )
+        select array_agg(w.id) filter (where f.key is null), array_agg(w.lane) filter (where f.key is not null),
+               array_agg(w.line) filter (where f.key is not null)
+        into resting, lanes, lines
+        from waiting w left join free f on f.lane = w.lane and f.key = w.line;
+        if resting is not null then
             busy := busy || array(
                 select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+        end if;
+        if lanes is not null then
+            -- A message that was rescheduled has its place behind the others, and holds up none.
+            update trunkline.{line_} l set until = coalesce((
+                select max(q.due_at) from trunkline.{queue_} q
+                where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
+                  and q.id not in (select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k)), '-infinity')
+            where (l.lane, l.key) in (select u.lane, u.line from unnest(lanes, lines) u(lane, line));
         end if;
     end if;
 end $f$;

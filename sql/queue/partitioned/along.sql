@@ -75,10 +75,15 @@ begin
                     exit when ran_out;
                     apart := greatest(way, 2);
                 else
-                    -- If the key's own line is empty, the key uses the line of the lane again.
-                    delete from trunkline.{line_} l
-                    where l.lane = lane and l.key = known.key and l.until = known.until
-                      and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+                    -- If the key's own line is empty, the key uses the line of the lane again. A retry
+                    -- that fills the line locks it. The second statement sees what a retry has
+                    -- stored before the lock.
+                    perform from trunkline.{line_} l where l.lane = lane and l.key = known.key for update skip locked;
+                    if found then
+                        delete from trunkline.{line_} l
+                        where l.lane = lane and l.key = known.key and l.until = known.until
+                          and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+                    end if;
                 end if;
             end loop;
             exit when ran_out or part = 2;

@@ -18,7 +18,10 @@ declare
 begin
     -- The row may come from another server, or from the time before the queue got more lanes.
     own := own || '{"lane": "-1"}';
-    all_keys := (own ->> 'keys')::text[];
+    -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
+    all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))
+                     else (own ->> 'keys')::text[] end;
+    own := own || jsonb_build_object('keys', all_keys::text);
     if size > 1 and exists (
         select from unnest(all_keys) k(key) where trunkline.lane_of(k.key, {key_lanes}) <> trunkline.lane_of(all_keys[1], {key_lanes})) then
         for k in 1..size loop

@@ -7,13 +7,18 @@ create or replace function trunkline.{do_behind_}(ids bigint[])
 -- has not started; for SQL, trunkline.settle calls this function.
 #variable_conflict use_variable
 begin
+    -- A key has its own backlog after one of its messages failed. It is read once for all its messages.
     return (
         select array_agg(m.id order by m.id)
-        from unnest(ids) m(id), lateral (
-            select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
-            from trunkline.{queue_} r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
-        where m.id - q.id < q.size and exists (
-            -- A key has its own backlog after one of its messages failed.
-            select from trunkline.{queue_} r
-            where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
+        from (select q.lane, q.key, max(q.place) as place, array_agg(q.id) as ids, array_agg(q.place) as places
+              from unnest(ids) i(id), lateral (
+                  select i.id, r.lane, r.place, r.keys[(i.id - r.id)::int + 1] as key, i.id - r.id < r.size as is_met from trunkline.{queue_} r
+                  where r.id <= i.id and r.id >= i.id / 1024 * 1024 order by r.id desc limit 1) q
+              where q.is_met group by q.lane, q.key) k,
+             lateral (
+                  select r.place, r.id from trunkline.{queue_} r
+                  where r.lane = k.lane and r.line = k.key and r.place <= k.place and r.error is not null
+                  order by r.place, r.id + 0 limit 1) f,
+             unnest(k.ids, k.places) m(id, place)
+        where (f.place, f.id) < (m.place, m.id));
 end $f$;

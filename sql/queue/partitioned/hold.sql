@@ -9,14 +9,20 @@ create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
 declare
     r record;
 begin
+    -- One statement, in the order of the keys: two sessions with the same keys would wait for each other.
+    with failed as materialized (
+        select q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size
+        where q.error is not null
+    )
+    insert into trunkline.{line_} as l (lane, key, until)
+    select f.lane, k.key, max(f.due_at) from failed f, unnest(f.keys) k(key) group by f.lane, k.key order by f.lane, k.key
+    on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
     for r in
-        select q.id, q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        select q.id, q.keys from unnest(ids, sizes) d(id, size)
         join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size
         where q.error is not null order by q.id
     loop
-        insert into trunkline.{line_} as l (lane, key, until)
-        select r.lane, k.key, r.due_at from (select distinct u.key from unnest(r.keys) u(key)) k order by k.key
-        on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
         perform trunkline.{do_part_}(r.id, r.keys);
     end loop;
 end $f$;

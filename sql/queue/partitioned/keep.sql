@@ -11,7 +11,7 @@ declare
     clock timestamptz;
     l record;
 begin
-    if exists (select from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+    if exists (select from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s') then
         perform trunkline.{do_right_}(1);
     end if;
     for l in

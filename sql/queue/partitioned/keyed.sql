@@ -46,10 +46,9 @@ begin
             insert into trunkline.{queue_} (due_at, size, payload, metadata, lane, keys)
             select greatest(trunkline.clock(), due) + delay, b.size, b.payload, b.metadata, b.lane, b.keys from batch b order by b.batch
             returning id
-        ), numbered as (
-            select s.id, row_number() over (order by s.id) as batch from stored s
         )
-        select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+        select n.ids[b.batch] + m.at - 1
+        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
     get diagnostics count = row_count;
     if count <> cardinality(payloads) then
         perform trunkline.not_stored({literal}, cardinality(payloads), count);

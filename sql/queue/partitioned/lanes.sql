@@ -45,7 +45,7 @@ begin
     for l in
         -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
         -- equality, the planner would hash the lines of all lanes.
-        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
+        select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock_timestamp() + interval '1 s' as ahead,
                (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
                 or exists (select from trunkline.{line_} w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock)) as due
@@ -85,7 +85,7 @@ begin
         way := case when at.ran_out and way = 3 then 4 else greatest(way, 2) end;
     end loop;
     if n > 0 and not alone and most is distinct from 0 then
-        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock), false)
+        select count(distinct h.holder) filter (where h.held_until > clock and h.holder <> holder), coalesce(bool_or(h.served_at > clock_timestamp() + interval '1 s'), false)
         into others, later from trunkline.{lane_} h where h.lane >= 0;
         ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));

@@ -10,10 +10,10 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
---  - A lease that ends more than 365 days from now lasts as long as the queue's setting. A released
+--  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the queue's setting. A released
 --    message is due now.
 --  - If a failed message is due more than half of ahead from now, it becomes due earlier by ahead.
---    If it is due more than 365 days from now, it is due now.
+--    If it is due more than 548 days from now, it is due now.
 --  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor
 --    is below all rows again.
 --  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
@@ -21,7 +21,7 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days';
+    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its lane is held
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'
@@ -32,7 +32,9 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
-    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock));
+    -- A session that has just committed may have served a lane after the clock was read.
+    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h
+                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -55,7 +57,7 @@ begin
         returning q.size)
     select coalesce(sum(p.size), 0) into messages from put p;
     with late as materialized (
-        select h.lane, h.served_at - clock as ahead from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock
+        select h.lane, h.served_at - clock as ahead from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'
         order by h.lane for update skip locked)
     update trunkline.{lane_} h
     set served_at = clock, floor = '-infinity', held_until = h.held_until - a.ahead,

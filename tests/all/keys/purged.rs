@@ -1,4 +1,4 @@
-//! A message that arrives during a purge is not lost to its key.
+//! A purge beside other sessions deletes what was there, and loses nothing that arrives.
 
 use tokio_postgres::Client;
 
@@ -33,4 +33,19 @@ async fn message_that_arrives_during_a_purge_is_delivered() {
     sql.batch_execute("update trunkline.line_q set until = '-infinity'").await.expect("they rest no longer");
     let after = sql.query(lease, &[]).await.expect("leased").len();
     assert_eq!(during + after, 1, "the key goes on");
+}
+
+#[tokio::test]
+async fn row_that_is_split_meanwhile_is_purged_whole() {
+    let Place { queue, sql, url, .. } = place::<i64>(trunkline::Settings::new("int8")).await;
+    queue.enqueue_many(&(0..100).collect::<Vec<_>>()).await.expect("enqueued");
+    queue.enqueue_many(&(0..100).collect::<Vec<_>>()).await.expect("enqueued");
+    let purging = connect(&url).await;
+    sql.batch_execute("begin; select from trunkline.lease('q', 1)").await.expect("leased");
+    let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await.expect("purged").get::<_, i64>(0) });
+    let other = connect(&url).await;
+    eventually("the purge waits", async || one_waits(&other).await).await;
+    sql.batch_execute("commit").await.expect("committed");
+    assert_eq!(purge.await.expect("no panic"), 200);
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }

@@ -97,6 +97,53 @@ async fn priorities_and_the_order_go_along() {
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_delays_and_retries_go_along() {
+    let three = three(numbers().partitions(8).max_attempts(5)).await;
+    let part = three.queue.queues().swap_remove(0);
+    let key = |n: i64| format!("key {}", n % 5);
+    let fails = part.enqueue(Draft::new(100).key("fails")).await.expect("enqueued").id();
+    let sql = connect(&three.url(part.shard).await).await;
+    let failed =
+        "select trunkline.retry('q', l.id, l.attempt, '1 hour', 'not yet'), trunkline.release_partition('q', l.holder)
+                  from trunkline.lease_partition('q') l";
+    sql.batch_execute(failed).await.expect("it waits for its retry");
+    part.enqueue(Draft::new(101).key("fails")).await.expect("enqueued");
+    part.enqueue_many((0..20).map(|n| Draft::new(n).key(key(n)))).await.expect("enqueued");
+    part.enqueue(Draft::new(20).key("delayed").after(Duration::from_secs(3600))).await.expect("enqueued");
+    timeout(SOON, three.shards.drain_and_move(part.shard, |_| ())).await.expect("in time").expect("drained");
+
+    let (mut seen, mut waiting) = (BTreeMap::<String, Vec<i64>>::new(), Vec::new());
+    for part in &three.queue.queues()[1..] {
+        let sql = connect(&three.url(part.shard).await).await;
+        let text = "select key, payload::bigint from trunkline.lease_partition('q')";
+        loop {
+            let rows = sql.query(text, &[]).await.expect("leased");
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                seen.entry(row.get(0)).or_default().push(row.get(1));
+            }
+        }
+        for one in part.of.peek(100).await.expect("read") {
+            let state = part.of.find(one.id).await.expect("looked for").expect("it is there").state;
+            if one.payload == 100 || one.payload == 20 || one.payload == 101 {
+                waiting.push((one.payload, state));
+            }
+        }
+    }
+    waiting.sort_unstable_by_key(|(payload, _)| *payload);
+    assert_eq!(waiting, [(20, State::Delayed), (100, State::Retrying), (101, State::Due)], "{fails}");
+    assert_eq!(seen.len(), 5, "{seen:?}");
+    for (name, numbers) in seen {
+        assert!(
+            numbers.is_sorted() && numbers.len() == 4 && numbers.iter().all(|n| key(*n) == name),
+            "{name}: {numbers:?}"
+        );
+    }
+}
+
 /// Stops a move between two of its steps with a lock on a table. Then drops the move, as a kill
 /// would.
 async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
