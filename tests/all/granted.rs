@@ -8,6 +8,7 @@ mod compaction;
 mod limited;
 mod moves;
 mod outsiders;
+mod refused_connections;
 mod tended;
 mod ticks;
 mod unique;

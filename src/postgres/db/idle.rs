@@ -8,7 +8,7 @@ use std::{
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 
-use super::{Class, Db, Session, Slot};
+use super::{Class, Db, Session, slot::Slot};
 use crate::{
     error::Result,
     postgres::{

@@ -1,6 +1,8 @@
 //! The handle of a database, through which all code accesses the database.
 
 mod session;
+mod slot;
+mod slots;
 mod lonely;
 mod idle;
 mod guest;
@@ -17,11 +19,12 @@ use std::{
 };
 
 use tokio::{
-    sync::{Mutex, Semaphore, mpsc},
+    sync::{Semaphore, mpsc},
     time::Instant,
 };
 use tokio_postgres::types::ToSql;
 
+use self::slot::Slot;
 pub(crate) use self::{
     channels::Heard,
     listen::{Listener, Subscription},
@@ -29,11 +32,11 @@ pub(crate) use self::{
     session::{Session, told_to_user},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     postgres::{
         sql::{Schema, Sql},
         target::Target,
-        wire::{Load, Row, Use},
+        wire::{Row, Use},
     },
 };
 
@@ -68,26 +71,6 @@ struct Inner {
     rested: SyncMutex<Instant>,
     schema: Schema,
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-}
-
-#[derive(Default)]
-struct Slot {
-    place: Mutex<SlotState>,
-    load: Arc<Load>,
-}
-
-impl Slot {
-    /// Returns true if a statement would be sent at once, and none is running.
-    fn is_free(&self) -> bool {
-        self.load.running() == 0 && self.place.try_lock().is_ok()
-    }
-}
-
-#[derive(Default)]
-struct SlotState {
-    session: Option<Arc<Session>>,
-    used: Option<Instant>,
-    refused: Option<(Instant, Error)>,
 }
 
 /// The class of a connection. Each class has its own connections, so that its statements do not
@@ -247,47 +230,6 @@ impl Db {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns the connection of a class with the lower load.
-    pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
-        let slots = match class {
-            Class::Store => &self.0.store,
-            Class::Main => &self.0.main,
-            Class::Run => &self.0.run,
-        };
-        let mut slot = &slots[0];
-        for other in &slots[1..] {
-            if other.load.running() < slot.load.running() {
-                slot = other;
-            }
-        }
-        self.session_of(slot, class).await
-    }
-
-    /// Returns the connection of a slot. Replaces the connection if it was lost.
-    async fn session_of(&self, slot: &Slot, class: Class) -> Result<Arc<Session>> {
-        self.0.listener.revive();
-        let asked = Instant::now();
-        let mut place = slot.place.lock().await;
-        place.used = Some(Instant::now());
-        match &place.session {
-            Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // The other connections may lead to the same server, which may have stopped or may not
-            // respond. Each of them would take as long to detect this.
-            Some(_) => {
-                self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                self.0.listener.doubt();
-            }
-            None => {}
-        }
-        if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // a concurrent call has just retried
-        }
-        let opened = self.open(class, Use::Common, slot.load.clone()).await;
-        place.session = opened.as_ref().ok().cloned();
-        place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
-        opened
-    }
-
     pub(crate) async fn session_for_one(&self) -> Result<Arc<Session>> {
         let is_alone = self.0.run.iter().all(|slot| slot.load.running() == 0);
         self.0.lonely.count(is_alone, &self.0.advice);
@@ -296,15 +238,6 @@ impl Db {
 
     pub(crate) fn advice(&self) -> &LonelyAdvice {
         &self.0.advice
-    }
-
-    /// Opens a connection. Retries on failure, unless another server could accept the writes.
-    async fn open(&self, class: Class, usage: Use, load: Arc<Load>) -> Result<Arc<Session>> {
-        let opened = match class {
-            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
-            _ => Session::open(&self.0.target, usage, load).await,
-        };
-        opened.map(Arc::new)
     }
 
     pub(crate) async fn query(&self, class: Class, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {

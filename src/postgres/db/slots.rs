@@ -1,0 +1,97 @@
+//! The shared connections of each class, which are opened when they are needed.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::{Class, Db, Session, slot::Slot};
+use crate::{
+    error::Result,
+    postgres::wire::{Load, Use},
+};
+
+/// The time for which no connection is tried again after the server refused one, while another
+/// connection of the class is open.
+const REFUSED: Duration = Duration::from_millis(250);
+
+impl Db {
+    fn slots(&self, class: Class) -> &[Slot] {
+        match class {
+            Class::Store => &self.0.store,
+            Class::Main => &self.0.main,
+            Class::Run => &self.0.run,
+        }
+    }
+
+    /// Returns the connection of a class with the lower load.
+    pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
+        let slots = self.slots(class);
+        let mut slot = &slots[0];
+        for other in &slots[1..] {
+            if other.load.running() < slot.load.running() {
+                slot = other;
+            }
+        }
+        self.session_of(slot, class).await
+    }
+
+    /// Returns the connection of a slot. Replaces the connection if it was lost. If the server
+    /// accepts no connection at the moment, returns another open connection of the class.
+    pub(super) async fn session_of(&self, slot: &Slot, class: Class) -> Result<Arc<Session>> {
+        self.0.listener.revive();
+        let asked = Instant::now();
+        let mut place = slot.place.lock().await;
+        place.used = Some(Instant::now());
+        match &place.session {
+            Some(session) if !session.is_closed() => return Ok(session.clone()),
+            // The other connections may lead to the same server, which may have stopped or may not
+            // respond. Each of them would take as long to detect this.
+            Some(_) => {
+                self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.0.listener.doubt();
+            }
+            None => {}
+        }
+        if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(error.clone()); // a concurrent call has just retried
+        }
+        // The lock on this slot is held, so `opened` finds only the others.
+        if let Some(other) = self.slots(class).iter().find_map(Slot::opened) {
+            if place.shared.is_some_and(|at| at.elapsed() < REFUSED) {
+                return Ok(other);
+            }
+            match Session::open_now(&self.0.target, Use::Common, slot.load.clone()).await.map(Arc::new) {
+                Ok(session) => {
+                    place.session = Some(session.clone());
+                    return Ok(session);
+                }
+                // A server that refuses a connection answers, for example because all of its
+                // connections are in use. A retry could take half a minute.
+                Err(error) if error.sqlstate().is_some() && error.may_pass() && !other.is_closed() => {
+                    debug!(%error, "the server refuses a second connection; sharing the first");
+                    place.session = None;
+                    place.shared = Some(Instant::now());
+                    return Ok(other);
+                }
+                Err(_) => {}
+            }
+        }
+        let opened = self.open(class, Use::Common, slot.load.clone()).await;
+        place.session = opened.as_ref().ok().cloned();
+        place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        opened
+    }
+
+    /// Opens a connection. Retries on failure, unless another server could accept the writes.
+    pub(super) async fn open(&self, class: Class, usage: Use, load: Arc<Load>) -> Result<Arc<Session>> {
+        let opened = match class {
+            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
+            _ => Session::open(&self.0.target, usage, load).await,
+        };
+        opened.map(Arc::new)
+    }
+}
