@@ -1,6 +1,7 @@
 //! Binds and runs a prepared statement with one write for all bytes that are equal at each use.
 
 use bytes::{BufMut, BytesMut};
+use postgres_protocol::message::frontend;
 use postgres_types::{BorrowToSql, IsNull, Type};
 
 use super::WireError;
@@ -57,12 +58,18 @@ impl BindHead {
     }
 }
 
+/// Writes a message that prepares a statement.
+pub(super) fn parse(name: &str, text: &str, types: &[Type], out: &mut BytesMut) -> Result<(), WireError> {
+    checked_length(text.len())?;
+    frontend::parse(name, text, types.iter().map(Type::oid), out).map_err(WireError::encode)
+}
+
 /// Returns the length of a message. The server would end the connection after a longer one, and
 /// with it the statements of all callers that share it.
 pub(super) fn checked_length(length: usize) -> Result<i32, WireError> {
     match i32::try_from(length) {
         Ok(length @ ..=LONGEST) => Ok(length),
-        _ => Err(WireError::encode("the parameters of a statement have more than 1 GiB")),
+        _ => Err(WireError::encode("a statement or its parameters have more than 1 GiB")),
     }
 }
 

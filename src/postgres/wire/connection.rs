@@ -8,6 +8,7 @@ use tracing::{debug, warn};
 
 use super::{
     CachedStatement, Descriptions, Group, Incoming, Prepared, ReplyMode, Use, WireError,
+    bind::parse,
     connect::{Connected, connect},
     drive::drive,
     inbox::Inbox,
@@ -92,7 +93,7 @@ impl Connection {
         // A text that contains a NUL cannot be written. It is written to a separate buffer first,
         // so that no partial message remains in the shared buffer.
         let mut bytes = BytesMut::new();
-        frontend::parse(&named.name, text, [], &mut bytes).map_err(WireError::encode)?;
+        parse(&named.name, text, &[], &mut bytes)?;
         frontend::describe(b'S', &named.name, &mut bytes).map_err(WireError::encode)?;
         frontend::sync(&mut bytes);
         if queued.named.len() >= KEPT {

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::error::server::ServerError;
 
+/// The maximum size of a message with data. The server accepts up to 1 GiB.
+const PART: usize = 64 << 20;
+
 impl Connection {
     /// Sends a copy statement without a Sync, after any earlier copy. The reply is streamed.
     pub async fn begin_copy(&self, mut group: Group) -> Result<Incoming, WireError> {
@@ -49,11 +52,13 @@ impl Connection {
         Ok(Some(inbox))
     }
 
-    pub fn copy_data(&self, data: impl Buf) -> Result<(), WireError> {
-        let data = frontend::CopyData::new(data).map_err(WireError::encode)?;
+    pub fn copy_data(&self, mut data: impl Buf) -> Result<(), WireError> {
         let mut queued = self.shared.lock();
         check(&queued)?;
-        data.write(&mut queued.bytes);
+        while data.has_remaining() {
+            let part = data.copy_to_bytes(data.remaining().min(PART));
+            frontend::CopyData::new(part).map_err(WireError::encode)?.write(&mut queued.bytes);
+        }
         drop(queued);
         self.shared.wake.notify_one();
         Ok(())

@@ -9,7 +9,12 @@ use postgres_protocol::{
 };
 use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
-use super::{Bound, CachedStatement, InFlight, WireError, bind::checked_length, failure::BEGIN, row::Columns};
+use super::{
+    Bound, CachedStatement, InFlight, WireError,
+    bind::{checked_length, parse},
+    failure::BEGIN,
+    row::Columns,
+};
 
 /// The statements of a group, which ends with a Sync.
 #[derive(Debug, Default)]
@@ -168,7 +173,7 @@ impl Group {
         types: &[Type],
         parameters: &[P],
     ) -> Result<(), WireError> {
-        frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(WireError::encode)?;
+        parse("", text, types, &mut self.bytes)?;
         self.bind_portal("", "", types, parameters)?;
         frontend::describe(b'P', "", &mut self.bytes).map_err(WireError::encode)?;
         frontend::execute("", 0, &mut self.bytes).map_err(WireError::encode)?;
@@ -180,7 +185,7 @@ impl Group {
     /// parameters.
     pub fn prepare(name: &str, text: &str, types: &[Type]) -> Result<Self, WireError> {
         let mut group = Self::new();
-        frontend::parse(name, text, types.iter().map(Type::oid), &mut group.bytes).map_err(WireError::encode)?;
+        parse(name, text, types, &mut group.bytes)?;
         frontend::describe(b'S', name, &mut group.bytes).map_err(WireError::encode)?;
         Ok(group)
     }
@@ -197,8 +202,7 @@ impl Group {
         if let Some(named) = &prepared.named {
             return self.bind_portal(portal, &named.name, types, parameters);
         }
-        let oids = types.iter().map(Type::oid);
-        frontend::parse("", &prepared.text, oids, &mut self.bytes).map_err(WireError::encode)?;
+        parse("", &prepared.text, types, &mut self.bytes)?;
         self.bind_portal(portal, "", types, parameters)?;
         frontend::describe(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
@@ -255,8 +259,7 @@ impl Group {
         described: Option<&Arc<Columns>>,
     ) -> Result<(), WireError> {
         let before = self.bytes.len();
-        let added = frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes)
-            .map_err(WireError::encode)
+        let added = parse("", text, types, &mut self.bytes)
             .and_then(|()| self.bind_portal(portal.name, "", types, parameters))
             .and_then(|()| match described {
                 Some(_) => frontend::describe(b'P', portal.name, &mut self.bytes).map_err(WireError::encode),
@@ -274,7 +277,7 @@ impl Group {
     /// Creates a group that requests the types of a statement without running it.
     pub fn describe(text: &str) -> Result<Self, WireError> {
         let mut group = Self::new();
-        frontend::parse("", text, [], &mut group.bytes).map_err(WireError::encode)?;
+        parse("", text, &[], &mut group.bytes)?;
         frontend::describe(b'S', "", &mut group.bytes).map_err(WireError::encode)?;
         Ok(group)
     }
@@ -295,6 +298,7 @@ impl Group {
     /// Makes the group a text of several statements in the simple protocol.
     pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
+        checked_length(text.len())?;
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
     }
 
