@@ -1022,8 +1022,10 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
-        into named, restored from pg_attribute a
+               -- A cast to a domain over varchar(3) would shorten the value.
+               string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
+                                 a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
           and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
@@ -1094,8 +1096,10 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
-        into named, restored from pg_attribute a
+               -- A cast to a domain over varchar(3) would shorten the value.
+               string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
+                                 a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = 'trunkline."queue_tasks"'::regclass and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
           and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
@@ -1746,7 +1750,14 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+    declare
+        typed pg_catalog.jsonb := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
+    begin
+        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
+            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
+        end if;
+        insert into trunkline."queue_emails" as q (size, payload) values (1, array[typed]) returning q.id into id;
+    end;
     if id is null then
         perform trunkline.not_stored('emails', 1, 0);
     end if;
@@ -1768,7 +1779,14 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+    declare
+        typed pg_catalog.text := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
+    begin
+        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
+            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
+        end if;
+        insert into trunkline."queue_tasks" as q (size, payload) values (1, array[typed]) returning q.id into id;
+    end;
     if id is null then
         perform trunkline.not_stored('tasks', 1, 0);
     end if;
@@ -4752,9 +4770,13 @@ function pause_queue(queue text) returns void language plpgsql volatile set sear
 
 function pause_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function payload_as(payload anyelement, typed anycompatiblearray) returns anycompatiblearray language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function payloads_as(payloads anyarray, typed anycompatiblearray) returns anycompatiblearray language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C;
 
@@ -4771,6 +4793,8 @@ function raise_in_use(queue text, period text) returns void language plpgsql vol
 function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content;
 
 function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;
+
+function refuse_cut(type regtype) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 

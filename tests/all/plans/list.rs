@@ -252,6 +252,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         "they only call what is planned, lock, listen, or ask for a role",
         &["announced", "check_owner", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],
     ),
+    ("they convert payloads", &["payload_as", "payloads_as", "payloads_of", "read_as", "refuse_cut", "written"]),
     (
         "they only compute with their arguments",
         &[
@@ -266,11 +267,8 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "not_stored",
             "own",
             "payload_bytes",
-            "payloads_of",
-            "read_as",
             "time_of",
             "tokens",
-            "written",
             "fill",
         ],
     ),
