@@ -622,6 +622,8 @@ function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interva
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
+function create_queue(queue text, payload text, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile;
+
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function describe_functions(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on;

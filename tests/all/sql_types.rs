@@ -137,3 +137,35 @@ async fn value_of_a_column_that_is_too_long_is_refused() {
     let stored = "select code || codes::text || required || tags::text || at from trunkline.queue_note";
     assert_eq!(sql.query_one(stored, &[]).await.expect("read").get::<_, &str>(0), "abc{a,b}r{1}2026-02-01");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn type_that_would_lose_something_is_refused() {
+    let sql = queues().await;
+    sql.batch_execute("create type public.\"odd(3)\" as enum ('a'); create domain public.alias as name")
+        .await
+        .expect("created");
+    for payload in [
+        "numeric(10,2)",
+        "varchar(3)",
+        "varchar(3)[]",
+        "timestamp(3) with time zone",
+        "name[]",
+        "\"char\"[]",
+        "public.alias",
+    ] {
+        let call = format!("select trunkline.create_queue('lossy', '{payload}')");
+        let error = sql.query(&call, &[]).await.expect_err(payload);
+        assert_eq!(error.code(), Some(&SqlState::INVALID_PARAMETER_VALUE), "{payload}: {error:?}");
+        assert!(error.as_db_error().expect("the server's").hint().is_some(), "{payload}");
+    }
+    sql.batch_execute(
+        "select trunkline.create_queue('whole', '\"public\".\"odd(3)\"'), trunkline.create_queue('plain'),
+                trunkline.create_queue('typed', 'jsonb'::regtype), trunkline.create_queue(queue => 'options', payload => 'numeric', max_attempts => 3)",
+    )
+    .await
+    .expect("created");
+    let null = sql.query("select trunkline.create_queue('lossy', null)", &[]).await.expect_err("null");
+    assert_eq!(null.code(), Some(&SqlState::NULL_VALUE_NOT_ALLOWED), "{null:?}");
+    let gone = sql.query("select trunkline.payload_type('nosuch')", &[]).await.expect_err("none");
+    assert_eq!(gone.code(), Some(&SqlState::UNDEFINED_TABLE), "{gone:?}");
+}

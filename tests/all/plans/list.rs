@@ -313,6 +313,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "alter_queue",
             "build_dispatch",
             "create_queue",
+            "create_queue_text",
             "drop_queue",
             "install_functions",
             "install_queue",
