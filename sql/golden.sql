@@ -2453,7 +2453,7 @@ begin
         return;
     end if;
     with head as materialized (
-        select h.*, h.due_at - l.nr * head_start as rank
+        select h.*, greatest(h.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series(4 - 1, 0, -1) l(nr), lateral (
             select q.ctid as tid, q.id, q.due_at, q.size, q.attempt,
                    q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
@@ -4417,7 +4417,7 @@ declare
     second timestamptz;
 begin
     for head in
-        select l.nr, o.due_at - l.nr * head_start as rank
+        select l.nr, greatest(o.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series(4 - 1, 0, -1) l(nr),
              lateral (select q.due_at from trunkline."queue_tasks" q
                       where q.lane = l.nr and (q.due_at, q.id + 0) >= (dues[l.nr + 1], ids[l.nr + 1]) and q.due_at <= clock
