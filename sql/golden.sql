@@ -795,12 +795,16 @@ function do_allowedin_orders() returns double precision language plpgsql volatil
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
+    pause constant float8 := 0.25; -- the longest pause of consumers that wait for locked messages
     room float8;
     token float8;
 begin
     if 100 is not null and trunkline."do_leased_orders"() >= 100 then
         room := (select extract(epoch from min(q.due_at) - clock) from trunkline."queue_orders" q
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
+        if trunkline."do_extending_orders"() is not null then
+            room := least(room, pause); -- a lease that has ended may count only until that transaction ends
+        end if;
     end if;
     if 50 is not null then
         token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock)) / 50::float8
@@ -810,7 +814,7 @@ begin
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
-        return 0.25; -- the longest pause of consumers that wait for locked messages
+        return pause;
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -1805,6 +1809,11 @@ declare
     rest record;
     holders text[];
 begin
+    if null is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_emails" where false;
+    end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1842,6 +1851,11 @@ declare
     rest record;
     holders text[];
 begin
+    if 100 is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_orders" where false;
+    end if;
     if true then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1879,6 +1893,11 @@ declare
     rest record;
     holders text[];
 begin
+    if null is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_tasks" where false;
+    end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1907,6 +1926,18 @@ begin
         sizes := rest.missing_sizes;
         perform trunkline."do_carve_tasks"(ids, sizes, attempts, true);
     end loop;
+end ;
+
+function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return (
+        select min(coalesce(a.xact_start, '-infinity'))
+        from pg_locks l
+        join pg_locks w on w.virtualtransaction = l.virtualtransaction and w.locktype = 'relation' and w.database = l.database
+                       and w.relation = 'trunkline."queue_orders"'::regclass and w.mode = 'RowExclusiveLock' and w.granted
+        left join pg_stat_activity a on a.pid = l.pid
+        where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'AccessShareLock' and l.granted
+          and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid());
 end ;
 
 function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2925,6 +2956,7 @@ function do_leased_orders() returns bigint language plpgsql volatile set search_
 declare
     clock timestamptz := clock_timestamp();
 begin
+    clock := least(clock, trunkline."do_extending_orders"());
     return (select coalesce(sum(q.size), 0) from trunkline."queue_orders" q
             where q.attempt > 0 and q.error is null and q.due_at > clock);
 end ;
