@@ -586,6 +586,8 @@ function check_columns(queue text, columns jsonb) returns void language plpgsql 
 
 function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
+function check_ends(ids bigint[], attempts integer[]) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
 function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
@@ -611,6 +613,8 @@ function check_schedule(name text, expression text, zone text, missed text) retu
 function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, aging interval, partitions integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function check_unique_key(unique_key text) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
