@@ -24,7 +24,8 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     if is_collision(error.table.as_deref(), error.constraint.as_deref()) {
         let repair = format!("select trunkline.repair_sequence('{queue}')");
         return format!(
-            ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
+            ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`, or \
+             `select * from trunkline.rebuild('{queue}')`, which repairs other derived data, too"
         );
     }
     if is_other_type(error) {
