@@ -586,6 +586,8 @@ function check_columns(queue text, columns jsonb) returns void language plpgsql 
 
 function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
+function check_ends(ids bigint[], attempts integer[]) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
 function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
@@ -612,6 +614,8 @@ function check_settings(queue text, max_attempts integer, lease interval, max_ba
 
 function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
+function check_unique_key(unique_key text) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
+
 function check_wait(wait interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function claim_schedules(since timestamp with time zone, n integer) returns TABLE(tid tid, name text, queue text, expression text, zone text, missed text, placed boolean, next_at timestamp with time zone, clock timestamp with time zone) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
@@ -621,6 +625,8 @@ function clock() returns timestamp with time zone language sql volatile;
 function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:02'::interval, if_held boolean DEFAULT false) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
+
+function create_queue(queue text, payload text, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile;
 
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -793,12 +799,16 @@ function do_allowedin_orders() returns double precision language plpgsql volatil
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
+    pause constant float8 := 0.25; -- the longest pause of consumers that wait for locked messages
     room float8;
     token float8;
 begin
     if 100 is not null and trunkline."do_leased_orders"() >= 100 then
         room := (select extract(epoch from min(q.due_at) - clock) from trunkline."queue_orders" q
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
+        if trunkline."do_extending_orders"() is not null then
+            room := least(room, pause); -- a lease that has ended may count only until that transaction ends
+        end if;
     end if;
     if 50 is not null then
         token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock)) / 50::float8
@@ -808,7 +818,7 @@ begin
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
-        return 0.25; -- the longest pause of consumers that wait for locked messages
+        return pause;
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -1027,8 +1037,10 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
-        into named, restored from pg_attribute a
+               -- A cast to a domain over varchar(3) would shorten the value.
+               string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
+                                 a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
           and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
@@ -1102,8 +1114,10 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
-        into named, restored from pg_attribute a
+               -- A cast to a domain over varchar(3) would shorten the value.
+               string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
+                                 a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = 'trunkline."queue_tasks"'::regclass and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
           and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
@@ -1759,7 +1773,14 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+    declare
+        typed pg_catalog.jsonb := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
+    begin
+        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
+            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
+        end if;
+        insert into trunkline."queue_emails" as q (size, payload) values (1, array[typed]) returning q.id into id;
+    end;
     if id is null then
         perform trunkline.not_stored('emails', 1, 0);
     end if;
@@ -1781,7 +1802,14 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+    declare
+        typed pg_catalog.text := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
+    begin
+        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
+            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
+        end if;
+        insert into trunkline."queue_tasks" as q (size, payload) values (1, array[typed]) returning q.id into id;
+    end;
     if id is null then
         perform trunkline.not_stored('tasks', 1, 0);
     end if;
@@ -1798,6 +1826,11 @@ declare
     rest record;
     holders text[];
 begin
+    if null is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_emails" where false;
+    end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1835,6 +1868,11 @@ declare
     rest record;
     holders text[];
 begin
+    if 100 is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_orders" where false;
+    end if;
     if true then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1872,6 +1910,11 @@ declare
     rest record;
     holders text[];
 begin
+    if null is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline."limit_tasks" where false;
+    end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.
@@ -1900,6 +1943,18 @@ begin
         sizes := rest.missing_sizes;
         perform trunkline."do_carve_tasks"(ids, sizes, attempts, true);
     end loop;
+end ;
+
+function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    return (
+        select min(coalesce(a.xact_start, '-infinity'))
+        from pg_locks l
+        join pg_locks w on w.virtualtransaction = l.virtualtransaction and w.locktype = 'relation' and w.database = l.database
+                       and w.relation = 'trunkline."queue_orders"'::regclass and w.mode = 'RowExclusiveLock' and w.granted
+        left join pg_stat_activity a on a.pid = l.pid
+        where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'AccessShareLock' and l.granted
+          and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid());
 end ;
 
 function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2446,7 +2501,7 @@ begin
         return;
     end if;
     with head as materialized (
-        select h.*, h.due_at - l.nr * head_start as rank
+        select h.*, greatest(h.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series(4 - 1, 0, -1) l(nr), lateral (
             select q.ctid as tid, q.id, q.due_at, q.size, q.attempt,
                    q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
@@ -2923,6 +2978,7 @@ function do_leased_orders() returns bigint language plpgsql volatile set search_
 declare
     clock timestamptz := clock_timestamp();
 begin
+    clock := least(clock, trunkline."do_extending_orders"());
     return (select coalesce(sum(q.size), 0) from trunkline."queue_orders" q
             where q.attempt > 0 and q.error is null and q.due_at > clock);
 end ;
@@ -4453,7 +4509,7 @@ declare
     second timestamptz;
 begin
     for head in
-        select l.nr, o.due_at - l.nr * head_start as rank
+        select l.nr, greatest(o.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series(4 - 1, 0, -1) l(nr),
              lateral (select q.due_at from trunkline."queue_tasks" q
                       where q.lane = l.nr and (q.due_at, q.id + 0) >= (dues[l.nr + 1], ids[l.nr + 1]) and q.due_at <= clock
@@ -4810,9 +4866,13 @@ function pause_queue(queue text) returns void language plpgsql volatile set sear
 
 function pause_schedule(name text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function payload_as(payload anyelement, typed anycompatiblearray) returns anycompatiblearray language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function payload_bytes(queue text, bytes integer) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function payload_type(queue text) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function payloads_as(payloads anyarray, typed anycompatiblearray) returns anycompatiblearray language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function payloads_of(texts text[], typed anyarray) returns anyarray language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO, YMD IntervalStyle=postgres TimeZone=UTC extra_float_digits=3 bytea_output=hex lc_monetary=C;
 
@@ -4829,6 +4889,8 @@ function raise_in_use(queue text, period text) returns void language plpgsql vol
 function read_as(written text, sample anyelement) returns anyelement language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC extra_float_digits=1 bytea_output=hex lc_monetary=C xmloption=content;
 
 function rebuild(queue text) returns TABLE(what text, changed bigint) language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;
+
+function refuse_cut(type regtype) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function refuse_keys(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 

@@ -19,7 +19,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use self::server::ServerError;
 use self::{
-    advice::{advice, is_other_type, misses_queue},
+    advice::{advice, is_other_type, misses_queue, misses_queue_in},
     words::{listed, no_queue, of_schema, of_shards, placed, reasons, shortened},
 };
 pub(crate) use self::{
@@ -224,8 +224,7 @@ impl Error {
         match self.sqlstate() {
             Some(code) if missing.contains(code) => match &*self.0 {
                 Kind::Server { error, .. } | Kind::Statement { error, .. } if !misses_queue(error, queue) => self,
-                // In the caller's transaction, a user's trigger can also cause these errors.
-                Kind::Postgres(_) if missing[2..].contains(code) => self,
+                Kind::Postgres(Described(error)) if !misses_queue_in(error, queue) => self,
                 _ => Self::new(Kind::NoQueue(queue.to_owned())),
             },
             _ => self,

@@ -34,7 +34,7 @@ begin
                 execute format('grant delete on trunkline.%I to %I', 'unique_' || queue, g.role);
             end if;
             if limited then
-                execute format('grant update on trunkline.%I to %I', 'limit_' || queue, g.role);
+                execute format('grant select, update on trunkline.%I to %I', 'limit_' || queue, g.role);
             end if;
             if keyed then
                 execute format('grant select, update on trunkline.%I to %I', 'lane_' || queue, g.role);

@@ -76,6 +76,12 @@ begin
             using errcode = 'duplicate_object',
                   hint = 'Change settings with trunkline.alter_queue. The payload type, priorities and uniqueness cannot be changed, and a queue without keys cannot get partitions.';
     end if;
+    if exists (select from pg_type t
+               where t.oid = trunkline.base_type(payload) and trunkline.base_type(case when trunkline.is_array(payload) then t.typelem else t.oid end)
+                     in ('name'::regtype, '"char"'::regtype) and payload not in ('name'::regtype, '"char"'::regtype)) then
+        raise exception 'queue % cannot have payloads of type %, because PostgreSQL shortens values of names without an error', quote_literal(queue), payload
+            using errcode = 'invalid_parameter_value', hint = 'Pass text or text[].';
+    end if;
     perform trunkline.check_owner();
     -- Postgres has no arrays of arrays, but it has arrays of domains over arrays.
     if exists (select from pg_type t where t.oid = payload and t.typelem <> 0 and t.typsubscript = 'array_subscript_handler'::regproc) then

@@ -4,7 +4,9 @@ create or replace function trunkline.listen(queue text) returns void
 -- the channel that is named after the schema and the queue. A plain LISTEN is not enough: producers
 -- in SQL notify only if a session has announced itself here. A transaction that began before this
 -- call may still commit messages without a notification. So dequeue once after the commit, and from
--- time to time afterwards. The session listens until it calls trunkline.unlisten or ends.
+-- time to time afterwards. The session listens until it calls trunkline.unlisten or ends. After a
+-- rollback, the session does not listen, but producers notify until it calls trunkline.unlisten or
+-- ends.
 --
 -- Example:
 --     select trunkline.listen('emails');

@@ -10,6 +10,10 @@ create or replace function trunkline.own_columns(queue text, ids bigint[]) retur
 --     select id, columns ->> 'tenant' from trunkline.own_columns('emails', '{2048}');
 begin
     perform trunkline.check_queue(queue);
+    if ids is null then
+        raise exception 'the message ids must not be null' using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array of ids, which may be empty.';
+    end if;
     return query execute format(
         'select m.id, jsonb_strip_nulls(coalesce(q.own, d.own, a.own, ''{}'') - $2)
          from unnest($1) m(id)

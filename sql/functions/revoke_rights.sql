@@ -1,6 +1,7 @@
 create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Revokes all rights that trunkline.grant_rights gave to a role, on one queue or, if queue is null, on all queues.
+-- Revokes all rights that trunkline.grant_rights gave to a role, on one queue or, if queue is null, on all queues. While
+-- a role has rights on all queues, those on one queue cannot be revoked: revoke all, then grant queue by queue.
 --
 -- Example:
 --     select trunkline.revoke_rights('pg_monitor', 'emails');

@@ -34,7 +34,7 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select trunkline.written($1::%s)', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
+    execute format('select trunkline.written((trunkline.payload_as($1, null::%s[]))[1])', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
     perform trunkline.right_schedules();

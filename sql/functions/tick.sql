@@ -15,8 +15,13 @@ begin
         from unnest(tids, ticks) with ordinality t(tid, at, nr) join trunkline.schedule s on s.ctid = t.tid
         group by s.queue, s.priority order by s.queue, s.priority desc
     loop
+        -- Calls the queue's own function: arrays of some types, such as domains over text, fit
+        -- several forms of trunkline.enqueue_many.
+        perform trunkline.check_keys(q.queue, q.keys, cardinality(q.payloads));
         return query execute format(
-            'select * from trunkline.enqueue_many($1, trunkline.payloads_of($2, null::%s[]), interval ''0'', $3, $4, keys => $5)',
-            format_type(trunkline.payload_type(q.queue), -1)) using q.queue, q.payloads::text[], q.metadata, q.priority, q.keys;
+            case when q.keys is not null then 'select * from trunkline.%I(trunkline.payloads_of($1, null::%s[]), $3, interval ''0'', $2)'
+                 else 'select * from trunkline.%I(trunkline.payloads_of($1, null::%s[]), interval ''0'', $2%s)' end,
+            case when q.keys is not null then 'do_keyed_' else 'do_batch_' end || q.queue, format_type(trunkline.payload_type(q.queue), -1),
+            trunkline.check_priority(q.queue, q.priority)) using q.payloads::text[], q.metadata, q.keys;
     end loop;
 end $$;

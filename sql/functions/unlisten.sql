@@ -1,7 +1,8 @@
 create or replace function trunkline.unlisten(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set client_min_messages = error as $$
 -- Undoes trunkline.listen, no matter how often it was called for this queue. Does nothing if it was
--- not called.
+-- not called. Producers may stop notifying immediately, not at the commit. If the transaction is
+-- rolled back, the session still listens, but is no longer announced: call trunkline.listen again.
 --
 -- Example:
 --     select trunkline.unlisten('emails');

@@ -24,7 +24,8 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     if is_collision(error.table.as_deref(), error.constraint.as_deref()) {
         let repair = format!("select trunkline.repair_sequence('{queue}')");
         return format!(
-            ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`"
+            ". The queue's sequence is behind its table, as after a restore without sequences: run `{repair}`, or \
+             `select * from trunkline.rebuild('{queue}')`, which repairs other derived data, too"
         );
     }
     if is_other_type(error) {
@@ -108,11 +109,37 @@ fn is_within_function(error: &ServerError) -> bool {
 }
 
 /// Returns true if the missing object is one of the queue's tables, row types or functions. Returns
-/// false if the missing object is named in a user's trigger.
+/// false if a user's trigger or function misses another object, or raises such an error itself.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
-    !is_within_function(error) && error.code != SqlState::UNDEFINED_OBJECT
-        || error.message.contains(&format!("_{queue}\""))
-        || error.message.contains(&format!("_{queue}("))
+    is_missing(queue, &error.code, &error.message, error.position.as_ref(), error.context.as_deref())
+}
+
+/// Returns the same as [`misses_queue`] for an error of the caller's own connection.
+pub(super) fn misses_queue_in(error: &tokio_postgres::Error, queue: &str) -> bool {
+    error.as_db_error().is_some_and(|db| is_missing(queue, db.code(), db.message(), db.position(), db.where_()))
+}
+
+fn is_missing(
+    queue: &str,
+    code: &SqlState,
+    message: &str,
+    position: Option<&ErrorPosition>,
+    context: Option<&str>,
+) -> bool {
+    let is_own = match position {
+        Some(ErrorPosition::Original(_)) => true, // the library's own statement
+        Some(ErrorPosition::Internal { .. }) => false,
+        None => context.is_none_or(|context| context.contains("check_queue(")),
+    };
+    is_own && *code != SqlState::UNDEFINED_OBJECT || is_of_queue(message, queue)
+}
+
+/// Returns true if the message names an object of the queue, with its schema. A user's object can
+/// have a similar name.
+fn is_of_queue(message: &str, queue: &str) -> bool {
+    let tables = ["queue", "dead", "archive", "unique", "lane", "line", "limit", "id", "messages", "payload"];
+    tables.iter().any(|kind| message.contains(&format!(".{kind}_{queue}\"")))
+        || message.split_once(".do_").is_some_and(|(_, function)| function.contains(&format!("_{queue}(")))
 }
 
 /// Returns the name of a missing object that a user's code uses without its schema. The server's

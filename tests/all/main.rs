@@ -92,6 +92,7 @@ mod ordinary_role;
 mod sql_functions;
 mod sql_lists;
 mod sql_messages;
+mod sql_types;
 mod sql_waits;
 mod own_columns;
 mod column_names;

@@ -1,6 +1,7 @@
 //! Priorities add to a message's age. The tests check which messages overtake, by how much, and in
 //! which order within a priority. A message keeps its priority.
 
+mod earliest;
 mod order;
 
 use std::time::Duration;

@@ -89,7 +89,10 @@ const INTERNAL: &[&str] = &[
     "send_element",
     "fail_schedule",
     "parts_of",
+    "payload_as",
+    "payloads_as",
     "payloads_of",
+    "refuse_cut",
     "tokens",
     "right_schedules",
     "due_from",
@@ -100,6 +103,7 @@ const INTERNAL: &[&str] = &[
     "sort_lanes",
     "written",
     "check_unique",
+    "check_unique_key",
     "due_of",
     "along_lanes",
     "check_keyed",
@@ -136,6 +140,7 @@ const INTERNAL: &[&str] = &[
     "apply_shared_rights",
     "base_type",
     "check_delay",
+    "check_ends",
     "check_ids",
     "check_lease",
     "check_metadata",
@@ -227,7 +232,7 @@ fn every_error_that_a_function_raises_is_explained() {
         assert!(HEAD.contains(&format!("`{code}`")), "{code} is not in the table of errors");
     }
     let of_retry: Vec<_> = Errors::read().of("retry_many").into_iter().collect();
-    assert_eq!(of_retry, ["09000", "22023", "42P01", "TL001"], "through settle, and its own check");
+    assert_eq!(of_retry, ["09000", "22023", "2202E", "42P01", "TL001"], "through settle, and its own checks");
     assert!(Errors::read().of("reschedule").contains("22023"), "by the function of the queue");
 }
 

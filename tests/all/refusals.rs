@@ -211,3 +211,40 @@ async fn trigger_naming_a_table_without_its_schema_is_explained() {
     assert!(queue.lease(1).await.expect_err("gone").is_no_queue());
     assert!(queue.enqueue(1).await.expect_err("gone").is_no_queue());
 }
+
+/// Codes of missing objects that a user's function raises, and messages about missing objects whose
+/// names resemble the queue's.
+#[tokio::test(flavor = "multi_thread")]
+async fn object_that_a_trigger_misses_is_not_the_queue() {
+    let Place { db, queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut own = connect(&url).await;
+    for (body, said) in [
+        ("perform public.audit_q(new.id)", "audit_q"),
+        ("perform public.nowhere(new.id)", "nowhere"),
+        ("insert into public.seen_q values (1)", "seen_q"),
+        ("if new.payload = true then return null; end if", "operator does not exist"),
+        ("raise undefined_function using message = 'no such tariff'", "no such tariff"),
+        ("raise undefined_table using message = 'no such ledger'", "no such ledger"),
+        ("raise invalid_schema_name using message = 'no such tenant'", "no such tenant"),
+    ] {
+        let text = format!(
+            "create or replace function public.note() returns trigger language plpgsql as
+             $$ begin {body}; return new; end $$;
+             create or replace trigger note before insert on trunkline.queue_q for each row execute function public.note()"
+        );
+        sql.batch_execute(&text).await.expect("created");
+        let foreign = own.transaction().await.expect("begun");
+        let transaction = db.begin().await.expect("begun");
+        for error in [
+            queue.enqueue(1).await.expect_err(body),
+            queue.enqueue_in(&transaction, 1).await.expect_err(body),
+            queue.enqueue_in(&foreign, 1).await.expect_err(body),
+        ] {
+            assert!(!error.is_no_queue() && error.to_string().contains(said), "{body}: {error}");
+        }
+    }
+    sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
+    let foreign = own.transaction().await.expect("begun");
+    assert!(queue.enqueue_in(&foreign, 1).await.expect_err("gone").is_no_queue());
+    assert!(queue.enqueue(1).await.expect_err("gone").is_no_queue());
+}

@@ -129,3 +129,44 @@ async fn payloads_with_unique_keys_are_passed_as_any_texts() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_are_null_or_of_two_dimensions_are_refused() {
+    let sql = queue().await;
+    sql.batch_execute(
+        "select trunkline.create_queue('u', 'jsonb', uniqueness => true), trunkline.enqueue_many('q', '{1,2,3,4}')",
+    )
+    .await
+    .expect("created");
+    for (verb, more) in ENDS {
+        let lists =
+            ["array[[1024,1025]], array[[1,1]]", "array[[1024],[1025]], array[1,1]", "array[1024,1025], array[[1,1]]"];
+        for lists in lists {
+            let call = format!("select trunkline.{verb}_many('q', {lists}{more})");
+            let error = sql.batch_execute(&call).await.expect_err(&call);
+            let error = error.as_db_error().expect("the server's");
+            assert_eq!((error.code().code(), error.hint().is_some()), ("2202E", true), "{call}: {error:?}");
+        }
+        // As array_agg returns them if nothing was leased.
+        sql.batch_execute(&format!("select trunkline.{verb}_many('q', null, null{more})")).await.expect(verb);
+        let one = format!("select trunkline.{verb}_many('q', '{{1024}}', null{more})");
+        assert!(sql.batch_execute(&one).await.is_err(), "{verb}");
+    }
+    for call in [
+        "enqueue_many('q', null)",
+        "enqueue_unique('u', '1', null)",
+        "enqueue_unique('u', '1'::jsonb, null)",
+        "enqueue_unique_many('u', null, '{k}')",
+        "cancel('q', null)",
+        "reschedule('q', null, now())",
+        "replay('q', null)",
+        "discard('q', null)",
+        "own_columns('q', null)",
+    ] {
+        let error = sql.query(&format!("select * from trunkline.{call}"), &[]).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        assert_eq!((error.code().code(), error.hint().is_some()), ("22004", true), "{call}: {error:?}");
+    }
+    assert_eq!(sql.query("select from trunkline.messages('q')", &[]).await.expect("read").len(), 4);
+    assert_eq!(sql.query("select from trunkline.messages('u')", &[]).await.expect("read").len(), 0);
+}

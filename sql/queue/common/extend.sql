@@ -9,6 +9,11 @@ declare
     rest record;
     holders text[];
 begin
+    if {max_leased} is not null then
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        perform from trunkline.{limit_} where false;
+    end if;
     if {keyed} then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
         -- because a session that gives the queue more lanes locks lanes before rows.

@@ -8,12 +8,16 @@ create or replace function trunkline.{do_allowedin_}()
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
+    pause constant float8 := 0.25; -- the longest pause of consumers that wait for locked messages
     room float8;
     token float8;
 begin
     if {max_leased} is not null and trunkline.{do_leased_}() >= {max_leased} then
         room := (select extract(epoch from min(q.due_at) - clock) from trunkline.{queue_} q
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
+        if trunkline.{do_extending_}() is not null then
+            room := least(room, pause); -- a lease that has ended may count only until that transaction ends
+        end if;
     end if;
     if {per_second} is not null then
         token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock)) / {per_second}::float8
@@ -23,7 +27,7 @@ begin
             select from pg_locks l
             where l.locktype = 'relation' and l.relation = to_regclass('trunkline.{limit_}') and l.mode = 'ExclusiveLock' and l.granted
               and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid()) then
-        return 0.25; -- the longest pause of consumers that wait for locked messages
+        return pause;
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -23,7 +23,7 @@ begin
         return;
     end if;
     with head as materialized (
-        select h.*, h.due_at - l.nr * head_start as rank
+        select h.*, greatest(h.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series({lanes} - 1, 0, -1) l(nr), lateral (
             select q.ctid as tid, q.id, q.due_at, q.size, q.attempt,
                    q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward

@@ -16,7 +16,7 @@ declare
     second timestamptz;
 begin
     for head in
-        select l.nr, o.due_at - l.nr * head_start as rank
+        select l.nr, greatest(o.due_at, '0001-01-01 00:00:00+00') - l.nr * head_start as rank
         from generate_series({lanes} - 1, 0, -1) l(nr),
              lateral (select q.due_at from trunkline.{queue_} q
                       where q.lane = l.nr and (q.due_at, q.id + 0) >= (dues[l.nr + 1], ids[l.nr + 1]) and q.due_at <= clock

@@ -12,8 +12,6 @@ use crate::{
 
 /// The maximum delay.
 const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
-/// The end of the year 9999, in seconds since 1970.
-const LAST_TIME: f64 = 253_402_300_799.0;
 /// The empty metadata that most messages have.
 static NONE: Metadata = Metadata::new();
 
@@ -50,8 +48,8 @@ pub struct Draft<P> {
 pub enum Due {
     /// The message is due after this delay, at most 36,500 days; at once for [`Duration::ZERO`].
     After(Duration),
-    /// The message is due at this time, to the microsecond, before the year 10000. It is due at
-    /// once if the time has passed.
+    /// The message is due at this time, to the microsecond, at most 36,500 days from now. It is due
+    /// at once if the time has passed.
     At(SystemTime),
 }
 
@@ -96,8 +94,8 @@ impl<P> Draft<P> {
         Self { due: Due::After(delay), ..self }
     }
 
-    /// Makes the message due at this time by the server's clock, to the microsecond and before the
-    /// year 10000. A message with a past time is due at once.
+    /// Makes the message due at this time by the server's clock, to the microsecond; at most 36,500
+    /// days from now. A message with a past time is due at once.
     #[must_use]
     pub fn at(self, time: SystemTime) -> Self {
         Self { due: Due::At(time), ..self }
@@ -166,10 +164,10 @@ impl Due {
                 delay.as_secs() / 86_400
             ))),
             Self::After(delay) => Ok(delay.as_secs_f64()),
+            Self::At(time) if time.duration_since(SystemTime::now()).is_ok_and(|ahead| ahead > MAX_DELAY) => {
+                Err(Error::invalid("a due time is out of bounds: at most 36,500 days from now"))
+            }
             Self::At(time) => match time.duration_since(SystemTime::UNIX_EPOCH) {
-                Ok(since) if since.as_secs_f64() > LAST_TIME => {
-                    Err(Error::invalid("a due time is out of bounds: it must be before the year 10000"))
-                }
                 Ok(since) => Ok(-since.as_secs_f64()),
                 Err(_) => Ok(0.0), // the time has passed
             },

@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use tokio_postgres::types::{ToSql, Type};
@@ -75,7 +75,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// The errors of [`Queue::cancel`].
     pub async fn reschedule(&self, ids: &[i64], due: impl Into<Due>) -> Result<Vec<i64>> {
-        self.change(Change::Due(within_bounds(due.into())?), ids).await
+        self.change(Change::Due(due.into().number()?), ids).await
     }
 
     /// Cancels like [`Queue::cancel`], in the caller's transaction: the messages are deleted if and
@@ -98,7 +98,7 @@ impl<T> Queue<T> {
         ids: &[i64],
         due: impl Into<Due>,
     ) -> Result<Vec<i64>> {
-        self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
+        self.change_in(transaction, Some(due.into().number()?), ids).await
     }
 
     /// Changes messages. Tries again for messages that other sessions have locked, each time in a
@@ -179,15 +179,6 @@ impl Shared {
             Change::Due(_) => self.metrics.rescheduled(messages, began),
         }
     }
-}
-
-/// Returns the due time in the form that the statements take, if it is at most 36,500 days from
-/// now.
-fn within_bounds(due: Due) -> Result<f64> {
-    if let Due::At(time) = due {
-        Due::After(time.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
-    }
-    due.number()
 }
 
 /// The maximum wait for a message that another session has locked.

@@ -1,12 +1,15 @@
 //! Tests that the end of a lease wakes consumers that wait for a limit of leased messages.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{sync::Notify, time::timeout};
 use trunkline::{Attempt, Db, Dequeue, Failure, Limits, Message, Settings, Wait, Worker};
 
 use super::HOUR;
-use crate::fixture::{Place, Runs, SOON, drained, enqueued, place, until_asleep};
+use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, place, until_asleep};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handlers_own_commit_makes_room_in_its_worker() {
@@ -43,4 +46,34 @@ async fn ack_by_a_process_that_is_older_than_the_limit_makes_room() {
     until_asleep(&sql).await;
     queue.ack(&leased).await.expect("acknowledged");
     assert_eq!(timeout(SOON, waiting).await.expect("soon").expect("no panic").expect("leased").len(), 1);
+}
+
+/// An uncommitted extension hides the new end of its lease from other sessions.
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_that_is_being_extended_counts_beyond_its_end() {
+    let Place { db, queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
+    enqueued(&queue, 2).await;
+    let reader = connect(&url).await; // holds the limit's table as pg_dump does, and counts no lease
+    reader.batch_execute("begin; lock table trunkline.limit_q in access share mode").await.expect("locked");
+    let held = sql
+        .query_one("select id, attempt, due_at from trunkline.lease('q', lease => '2 seconds')", &[])
+        .await
+        .expect("leased");
+    let (id, attempt, end): (i64, i32, SystemTime) = (held.get(0), held.get(1), held.get(2));
+    let mut extender = connect(&url).await;
+    let transaction = extender.transaction().await.expect("begun");
+    transaction.execute("select trunkline.extend('q', $1, $2, '1 hour')", &[&id, &attempt]).await.expect("extended");
+    eventually("the first end has passed", async || {
+        sql.query_one("select clock_timestamp() > $1", &[&end]).await.expect("read").get(0)
+    })
+    .await;
+    assert_eq!(sql.query("select * from trunkline.lease('q')", &[]).await.expect("leased").len(), 0);
+    let pause: f64 = sql.query_one("select trunkline.do_allowedin_q()", &[]).await.expect("read").get(0);
+    assert!(pause <= 0.25, "consumers look again soon: {pause}");
+    transaction.commit().await.expect("committed");
+    assert_eq!(sql.query("select * from trunkline.lease('q')", &[]).await.expect("leased").len(), 0, "it is leased");
+    sql.execute("select trunkline.ack('q', $1, $2)", &[&id, &attempt]).await.expect("acknowledged");
+    assert_eq!(sql.query("select * from trunkline.lease('q', lease => '1 us')", &[]).await.expect("leased").len(), 1);
+    assert_eq!(sql.query("select * from trunkline.lease('q')", &[]).await.expect("leased").len(), 1, "the end counts");
 }

@@ -48,6 +48,37 @@ async fn bad_input_says_what_would_be_good() {
     assert_eq!(db.schedules().await.expect("listed"), []);
 }
 
+/// `PostgreSQL` reads more time zones than the processes that make the ticks.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_zones_that_every_process_reads_are_accepted() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let zones = [
+        "+02:00",
+        "CEST",
+        "EST6",
+        "<+02>-2",
+        "Europe/Berlim5",
+        "GMT+5",
+        "localtime",
+        "posixrules",
+        "posix/Europe/Berlin",
+        "",
+    ];
+    for zone in zones {
+        let set = format!("select trunkline.set_schedule('n', 'q', '@daily', '1', '{zone}')");
+        let error = sql.batch_execute(&set).await.expect_err(zone);
+        let error = error.as_db_error().expect("the server's");
+        assert!(error.hint().is_some_and(|hint| hint.contains("Europe/Berlin")), "{zone}: {error:?}");
+    }
+    for zone in
+        ["UTC", "Europe/Berlin", "europe/berlin", "EST5EDT", "Etc/GMT+5", "GB-Eire", "America/Argentina/Buenos_Aires"]
+    {
+        let set = format!("select trunkline.set_schedule('n', 'q', '@daily', '1', '{zone}')");
+        sql.batch_execute(&set).await.expect(zone);
+        Schedule::new("n", YEARLY).zone(zone).next_after(SystemTime::now()).expect(zone);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_schedule_notes_its_problem_and_holds_up_no_other() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;

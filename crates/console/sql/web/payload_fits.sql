@@ -1,2 +1,2 @@
 -- Fails unless the text is a payload of this type. Enqueues nothing.
-select ($1::text)::{type} is null
+select (trunkline.payload_as($1::text, null::{type}[]))[1] is null
