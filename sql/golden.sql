@@ -1773,14 +1773,12 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    declare
-        typed pg_catalog.jsonb := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
-    begin
-        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
-            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
-        end if;
-        insert into trunkline."queue_emails" as q (size, payload) values (1, array[typed]) returning q.id into id;
-    end;
+    if false then
+        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
+        insert into trunkline."queue_emails" as q (size, payload) values (1, trunkline.payload_as(payload, null::pg_catalog.jsonb[])) returning q.id into id;
+    else
+        insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+    end if;
     if id is null then
         perform trunkline.not_stored('emails', 1, 0);
     end if;
@@ -1802,14 +1800,12 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    declare
-        typed pg_catalog.text := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
-    begin
-        if false and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
-            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
-        end if;
-        insert into trunkline."queue_tasks" as q (size, payload) values (1, array[typed]) returning q.id into id;
-    end;
+    if false then
+        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
+        insert into trunkline."queue_tasks" as q (size, payload) values (1, trunkline.payload_as(payload, null::pg_catalog.text[])) returning q.id into id;
+    else
+        insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+    end if;
     if id is null then
         perform trunkline.not_stored('tasks', 1, 0);
     end if;
@@ -1827,9 +1823,14 @@ declare
     holders text[];
 begin
     if null is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
-        -- the extension: see do_extending_.
+        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
+        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
+        -- role could hold it for longer, so the extension does not wait; then each session that
+        -- asks looks for the first.
         perform from trunkline."limit_emails" where false;
+        for attempts_left in 1..100 loop
+            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('emails'));
+        end loop;
     end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1869,9 +1870,14 @@ declare
     holders text[];
 begin
     if 100 is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
-        -- the extension: see do_extending_.
+        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
+        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
+        -- role could hold it for longer, so the extension does not wait; then each session that
+        -- asks looks for the first.
         perform from trunkline."limit_orders" where false;
+        for attempts_left in 1..100 loop
+            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('orders'));
+        end loop;
     end if;
     if true then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1911,9 +1917,14 @@ declare
     holders text[];
 begin
     if null is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
-        -- the extension: see do_extending_.
+        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
+        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
+        -- role could hold it for longer, so the extension does not wait; then each session that
+        -- asks looks for the first.
         perform from trunkline."limit_tasks" where false;
+        for attempts_left in 1..100 loop
+            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('tasks'));
+        end loop;
     end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1947,6 +1958,10 @@ end ;
 
 function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 begin
+    if pg_try_advisory_lock(1953656428, hashtext('orders')) then
+        perform pg_advisory_unlock(1953656428, hashtext('orders'));
+        return null;
+    end if;
     return (
         select min(coalesce(a.xact_start, '-infinity'))
         from pg_locks l

@@ -6,16 +6,11 @@ create or replace function trunkline.refuse_row() returns trigger
 -- alone would cost as much as the check. The first check needs few steps for a row of one message,
 -- because no other messages share the cost of its insert. A composite payload with a null field, and
 -- an array of two dimensions or with another lower bound, fail `is not null` and reach the second
--- check. A due time before the year 1 becomes that year, because lanes of priorities are compared
--- after a subtraction, which fails near the first time that PostgreSQL has. An error would also
--- prevent the split of such a row that an older version stored.
+-- check.
 begin
     if new.size operator(pg_catalog.=) 1 and pg_catalog.cardinality(new.payload) operator(pg_catalog.=) 1
-       and new.payload[1] is not null and new.metadata is null and new.due_at operator(pg_catalog.>=) '0001-01-01 00:00:00+00' then
+       and new.payload[1] is not null and new.metadata is null then
         return new;
-    end if;
-    if new.due_at operator(pg_catalog.<) '0001-01-01 00:00:00+00' and pg_catalog.isfinite(new.due_at) then
-        new.due_at := '0001-01-01 00:00:00+00';
     end if;
     if new.size operator(pg_catalog.>=) 1 and new.size operator(pg_catalog.<=) 1024
        and (new.error is not null

@@ -8,14 +8,12 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes({literal}, pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    declare
-        typed {type} := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
-    begin
-        if {cuts} and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
-            perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
-        end if;
-        insert into trunkline.{queue_} as q (size, payload) values (1, array[typed]) returning q.id into id;
-    end;
+    if {cuts} then
+        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
+        insert into trunkline.{queue_} as q (size, payload) values (1, trunkline.payload_as(payload, null::{type}[])) returning q.id into id;
+    else
+        insert into trunkline.{queue_} as q (size, payload) values (1, array[payload::{type}]) returning q.id into id;
+    end if;
     if id is null then
         perform trunkline.not_stored({literal}, 1, 0);
     end if;
