@@ -11,7 +11,7 @@ begin
     declare
         typed {type} := payload; -- an assignment, as in trunkline.payloads_as: a cast would shorten the value
     begin
-        if {cuts} and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
+        if {shortens} and typed::pg_catalog.text operator(pg_catalog.<>) payload::pg_catalog.text then
             perform trunkline.refuse_cut(pg_catalog.pg_typeof(typed));
         end if;
         insert into trunkline.{queue_} as q (size, payload) values (1, array[typed]) returning q.id into id;
