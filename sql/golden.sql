@@ -1956,20 +1956,20 @@ begin
     end loop;
 end ;
 
-function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
 begin
     if pg_try_advisory_lock(1953656428, hashtext('orders')) then
         perform pg_advisory_unlock(1953656428, hashtext('orders'));
         return null;
     end if;
     return (
-        select min(coalesce(a.xact_start, '-infinity'))
-        from pg_locks l
-        join pg_locks w on w.virtualtransaction = l.virtualtransaction and w.locktype = 'relation' and w.database = l.database
-                       and w.relation = 'trunkline."queue_orders"'::regclass and w.mode = 'RowExclusiveLock' and w.granted
-        left join pg_stat_activity a on a.pid = l.pid
-        where l.locktype = 'relation' and l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'AccessShareLock' and l.granted
-          and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid());
+        select min(coalesce((select a.xact_start from pg_stat_activity a where a.pid = h.pid), '-infinity'))
+        from (select min(l.pid) as pid from pg_locks l
+              where l.locktype = 'relation' and l.database = (select d.oid from pg_database d where d.datname = current_database())
+                and (l.relation = to_regclass('trunkline."limit_orders"') and l.mode = 'AccessShareLock'
+                     or l.relation = 'trunkline."queue_orders"'::regclass and l.mode = 'RowExclusiveLock')
+                and l.granted and l.pid is distinct from pg_backend_pid()
+              group by l.virtualtransaction having count(distinct l.mode) = 2) h);
 end ;
 
 function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 

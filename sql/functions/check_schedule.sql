@@ -21,8 +21,9 @@ begin
             hint = 'Pass the name of a time zone, such as Europe/Berlin or UTC.';
     end if;
     -- PostgreSQL also reads offsets, abbreviations and POSIX rules; the processes that make the ticks read only names. The
-    -- list of names takes the server about 0.1 s, so it is not read for a zone that the schedule already has.
-    if zone <> 'UTC' and not exists (select from trunkline.schedule s where s.name = check_schedule.name and s.zone = check_schedule.zone)
+    -- list of names takes the server about 0.1 s, so it is not read for a zone in which a process has already computed a
+    -- tick of the schedule.
+    if zone <> 'UTC' and not exists (select from trunkline.schedule s where s.name = check_schedule.name and s.zone = check_schedule.zone and s.placed)
        and not exists (select from pg_timezone_names z where lower(z.name) = lower(zone) and z.name !~ '^(posix/|right/|localtime$|posixrules$)') then
         raise exception 'there is no time zone %', quote_literal(zone) using errcode = 'invalid_parameter_value',
             hint = 'Pass the name of a time zone, such as Europe/Berlin or UTC. Offsets and abbreviations are no names; names are in pg_timezone_names.';

@@ -15,7 +15,7 @@ begin
             ('channel', quote_literal('trunkline.' || q.name)),
             ('type', coalesce(type, (select format('%I.%I', n.nspname, t.typname) from pg_type t join pg_namespace n on n.oid = t.typnamespace
                                      where t.oid = trunkline.payload_type(q.name)))),
-            ('cuts', (select (t.typtype = 'd' or t.oid in ('name'::regtype, '"char"'::regtype))::text
+            ('shortens', (select (t.typtype = 'd' or t.oid in ('name'::regtype, '"char"'::regtype))::text
                       from pg_type t where t.oid = trunkline.payload_type(q.name))),
             ('max_attempts', q.max_attempts::text),
             ('max_batch', q.max_batch::text),

@@ -160,7 +160,8 @@ async fn an_operator_does_all_but_what_is_the_owners() {
     assert!(!mine.peek(9).await.expect("peeked").is_empty());
     sql.batch_execute(
         "select * from trunkline.messages('q'); select trunkline.bury('q', id, attempt) from trunkline.lease('q', 2);
-         select trunkline.replay('q', array(select id from trunkline.dead_letters('q') limit 1)); select trunkline.discard_all('q')",
+         select trunkline.replay('q', array(select id from trunkline.dead_letters('q') limit 1)); select trunkline.discard_all('q');
+         select trunkline.enqueue('q', '1'), trunkline.shift('q', '1 hour')",
     )
     .await
     .expect("operated");

@@ -29,7 +29,7 @@ pub struct Grant {
     /// A role that may dequeue, end leases, and list, cancel, reschedule and purge messages
     #[arg(long, value_name = "ROLE")]
     consumer: Vec<String>,
-    /// A role that may dequeue and operate queues: replay, discard, prune
+    /// A role that may enqueue, dequeue and operate queues: replay, discard, prune
     #[arg(long, value_name = "ROLE")]
     operator: Vec<String>,
 }

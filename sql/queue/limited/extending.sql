@@ -1,22 +1,24 @@
 create or replace function trunkline.{do_extending_}()
-    returns timestamptz language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Returns when the oldest transaction began that has extended leases and has not ended; null if there is none, and minus
--- infinity if the role may not see the time. Other sessions still see such a lease's earlier end, so leases that ended
--- after this time count. The transaction holds a lock that do_extend_ takes, and the lock of an update. pg_dump holds
--- the first lock, too, and producers hold the second. The caller has read the clock before: an extension that is not
--- found here looked at the clock later. To read the locks of all sessions takes 0.2 ms and more, so an advisory lock
--- says first whether there may be one.
+    returns timestamptz language plpgsql
+    set search_path = pg_catalog, pg_temp set jit = off as $f$
+-- Returns when the oldest transaction began that has extended leases and is still open: null if
+-- there is none, minus infinity if the role may not see that time. Other sessions see the earlier
+-- end of such a lease, so leases that ended after this time count. The transaction holds a lock that
+-- do_extend_ takes, and the lock of an update: pg_dump holds only the first lock, and a producer only
+-- the second. The caller reads the clock before, so an extension that is not found here compared the
+-- lease with a later clock. To read the locks of all sessions takes a fraction of a millisecond, so
+-- an advisory lock says first whether there may be an extension.
 begin
     if pg_try_advisory_lock(1953656428, hashtext({literal})) then
         perform pg_advisory_unlock(1953656428, hashtext({literal}));
         return null;
     end if;
     return (
-        select min(coalesce(a.xact_start, '-infinity'))
-        from pg_locks l
-        join pg_locks w on w.virtualtransaction = l.virtualtransaction and w.locktype = 'relation' and w.database = l.database
-                       and w.relation = 'trunkline.{queue_}'::regclass and w.mode = 'RowExclusiveLock' and w.granted
-        left join pg_stat_activity a on a.pid = l.pid
-        where l.locktype = 'relation' and l.relation = to_regclass('trunkline.{limit_}') and l.mode = 'AccessShareLock' and l.granted
-          and l.database = (select d.oid from pg_database d where d.datname = current_database()) and l.pid is distinct from pg_backend_pid());
+        select min(coalesce((select a.xact_start from pg_stat_activity a where a.pid = h.pid), '-infinity'))
+        from (select min(l.pid) as pid from pg_locks l
+              where l.locktype = 'relation' and l.database = (select d.oid from pg_database d where d.datname = current_database())
+                and (l.relation = to_regclass('trunkline.{limit_}') and l.mode = 'AccessShareLock'
+                     or l.relation = 'trunkline.{queue_}'::regclass and l.mode = 'RowExclusiveLock')
+                and l.granted and l.pid is distinct from pg_backend_pid()
+              group by l.virtualtransaction having count(distinct l.mode) = 2) h);
 end $f$;

@@ -8,7 +8,7 @@ begin
     if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
         perform trunkline.payload_bytes({literal}, pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
-    if {cuts} then
+    if {shortens} then
         -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
         insert into trunkline.{queue_} as q (size, payload) values (1, trunkline.payload_as(payload, null::{type}[])) returning q.id into id;
     else

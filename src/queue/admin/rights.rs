@@ -13,7 +13,8 @@ pub enum Right {
     Producer,
     /// Takes, leases and settles messages, and finds, cancels and reschedules them. Cannot enqueue.
     Consumer,
-    /// Has the rights of a consumer, and also reads, replays, discards, purges and prunes.
+    /// Has the rights of a consumer and of a producer, and also replays, discards, purges and
+    /// prunes.
     Operator,
 }
 

@@ -40,7 +40,8 @@ pub struct Settings {
 
 impl Settings {
     /// Creates settings for payloads of any type of PostgreSQL: `bytea`, `text`, `jsonb`,
-    /// `int8`, `uuid`, a composite type, an array. The defaults are 10 attempts, leases of 30
+    /// `int8`, `uuid`, a composite type, an array. A modifier, as in `numeric(10,2)`, is refused:
+    /// create a domain and pass its name. The defaults are 10 attempts, leases of 30
     /// seconds, up to 1,024 messages per batch, no priorities, and no uniqueness.
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
