@@ -13,6 +13,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, cast
+from .. import os_threads
 
 from . import forks
 from .backoff import Bury, RetryAfter
@@ -31,7 +32,9 @@ def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None)
     for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
-    threading.Thread(target=_until_orphaned, daemon=True).start()
+    # `threading` must not know the thread: gevent, which the modules may import, cannot replace the
+    # locks of imports if there is a second thread.
+    os_threads.original("_thread", "start_new_thread")(_until_orphaned, ())
     try:
         if databases is not None:  # the handlers' modules may import models
             import_module("trunkline.django.set_up").set_up(databases)

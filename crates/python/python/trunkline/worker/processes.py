@@ -49,6 +49,8 @@ class _Process:
         # state.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        for end in (self._pipe, theirs):
+            os.set_blocking(end.fileno(), True)  # gevent makes both ends return at once
         self._worker = os.getpid()
         self._process = context.Process(target=main, args=(theirs, modules, databases), name="trunkline-handlers")
         # Signals are blocked until the process has installed its signal handlers. The resource

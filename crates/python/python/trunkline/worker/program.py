@@ -15,9 +15,11 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
+from functools import partial
 from types import FrameType
 from typing import Any
 
+from .. import os_threads
 from ..errors import TrunklineError
 from ..times import bounded
 from .app import App
@@ -228,20 +230,21 @@ def console(program: Callable[[], object] = main) -> None:
         traceback.print_exc()
     # The interpreter joins the threads first, and then calls the functions of `atexit`, the last
     # one first.
-    joined = threading.Event()
-    atexit.register(joined.set)
-    threading.Thread(target=_end_late, args=(code, joined), name="trunkline-exit", daemon=True).start()
+    joining = os_threads.original("_thread", "allocate_lock")()
+    joining.acquire()
+    atexit.register(joining.release)
+    os_threads.start(partial(_end_late, code, joining), "trunkline-exit")
     sys.exit(code)  # type: ignore[arg-type]  # the code of the program, unchanged
 
 
-def _end_late(code: object, joined: threading.Event) -> None:
-    """Ends the process after some seconds, if other threads still run."""
+def _end_late(code: object, joining: threading.Lock) -> None:
+    """Ends the process after some seconds, if the interpreter still waits for other threads."""
     # Without other threads, the caller of `console` is still cleaning up.
     left: list[threading.Thread] = []
     while not left:
-        if joined.wait(_LAST):
+        if joining.acquire(timeout=_LAST):
             return
-        left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+        left = [thread for thread in threading.enumerate() if not (thread is threading.main_thread() or thread.daemon or os_threads.is_own(thread))]
     for thread in left:
         _logger.warning("thread %s still runs: ending without it", thread.name)
     logging.shutdown()

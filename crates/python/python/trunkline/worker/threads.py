@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from .. import os_threads
 from typing import Any
 
 from . import forks
@@ -68,8 +70,8 @@ class Threads:
             self._idle.pop().put(None)
 
     def _start(self) -> SimpleQueue[Any]:
-        work: SimpleQueue[Any] = SimpleQueue()
-        threading.Thread(target=_run, args=(work, self._loop), name="trunkline-handler", daemon=True).start()
+        work: SimpleQueue[Any] = os_threads.original("queue", "SimpleQueue")()
+        os_threads.start(partial(_run, work, self._loop), "trunkline-handler")
         return work
 
     def _hangs(self, state: list[bool]) -> None:
