@@ -107,8 +107,9 @@ class App:
         - ``async`` functions run in the event loop, other functions in threads, or with
           ``place="process"`` in processes.
         - If the function raises an exception, or returns one, its message is retried as ``retry``
-          says; :class:`RetryAfter` and :class:`Bury` override ``retry``. Any other result means
-          done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
+          says; :class:`RetryAfter` and :class:`Bury` override ``retry``. A list or another
+          collection with an exception, and work that has not ended (a coroutine, a ``map``, a
+          future), fail the message, too. Any other result means done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
           letter before the ``max_attempts`` of ``retry``: set both.
         - After ``timeout`` seconds the call has failed. A coroutine is then cancelled and a process
           is killed, but a thread runs until it ends.

@@ -7,17 +7,17 @@ import multiprocessing
 import os
 import pickle
 import signal
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, cast
-from .. import os_threads
+from typing import Any
 
+from .. import os_threads
 from . import forks
 from .backoff import Bury, RetryAfter
-from .ending import check_finished, reason_of
+from .ending import reason_of, unwrapped
+from .results import check_returned, error_in, outcomes
 
 
 #: The signals that a terminal or a service manager sends to all processes of a group.
@@ -72,10 +72,10 @@ def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> t
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
         end_fork(None)
+        if is_batch and result is not None:
+            return "each", [_outcome(one) for one in outcomes(result)]
         check_returned(result)
-        if not is_batch or result is None:
-            return "done", None
-        return "each", [_outcome(one) for one in outcomes(result)]
+        return "done", None
     except BaseException as error:
         end_fork(error)
         return "failed", _written(error)
@@ -89,31 +89,6 @@ def _function(module: str, name: str) -> Any:
     return getattr(found, "function", found)
 
 
-def outcomes(result: object) -> Sequence[object]:
-    """Returns the result of a batch handler if it is a list, and raises ``TypeError`` otherwise."""
-    if not isinstance(result, (list, tuple)):
-        raise TypeError(f"a handler of batches must return None, or a list with None or an error for each message, not a {type(result).__name__}")
-    return cast(Sequence[object], result)
-
-
-def check_returned(result: object) -> None:
-    """Raises an exception that a handler returned instead of raising it, and an error for an object
-    that the handler should have run or awaited."""
-    if (error := error_in(result)) is not None:
-        raise error
-
-
-def error_in(outcome: object) -> BaseException | None:
-    """Returns the error that a handler returned, for its message or for one message of a batch. Any
-    other outcome means done."""
-    if isinstance(outcome, BaseException):
-        return outcome
-    if isinstance(outcome, type):
-        return outcome() if issubclass(outcome, BaseException) else None
-    check_finished(outcome)
-    return None
-
-
 def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
     try:
         error = error_in(outcome)
@@ -125,6 +100,7 @@ def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
 def _written(error: BaseException) -> tuple[str, bytes | None]:
     """Returns the error's reason, and the pickled error if pickling preserves it. A `Bury` or
     `RetryAfter` that pickling does not preserve keeps its meaning."""
+    error = unwrapped(error)
     pickled = _pickled(error)
     if pickled is None:
         try:

@@ -20,12 +20,12 @@ from ..times import Wait, wait_of
 from ..tracing import handling, is_installed, is_recorded
 from . import forks
 from .backoff import Bury, RetryAfter, as_native
-from .child import check_returned, error_in, outcomes
 from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .interrupt import cancellations, may_be_of_user
 from .processes import Processes, ProcessFailed, default_count
 from .summary import Summary, summary_of
+from .results import check_returned, error_in, outcomes
 from .task import Task
 from .threads import Threads
 
@@ -247,7 +247,6 @@ class Life:
                     places.append(place)
                 try:
                     result = (await call(payloads, None)) if payloads else None
-                    check_returned(result)
                     each = [None] * len(payloads) if result is None else outcomes(result)
                     if len(each) != len(payloads):
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
