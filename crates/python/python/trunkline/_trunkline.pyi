@@ -482,6 +482,10 @@ class Station:
         is true, a cancelled message is released.
         """
 
+def schema_of(url: str) -> str:
+    """Returns the schema that a connection to this address would use: that of the address, of its
+    service or of the environment. Raises ``TrunklineError`` for an address that is not valid."""
+
 def test_database() -> str:
     """Creates an empty database on a server that the tests of this process share. Returns its
     connection string."""

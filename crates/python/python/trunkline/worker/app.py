@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 from weakref import WeakSet
 
 from .. import sync
-from .._trunkline import Message
+from .._trunkline import Message, schema_of
 from ..db import Db
 from ..errors import NoQueue
 from ..queue import Queue
@@ -19,7 +19,7 @@ from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life
 from .opening import Opened, Opening
-from .setup import Setup, UnknownQueue, checked_name, schema_of
+from .setup import Setup, UnknownQueue, checked_name
 from .summary import Summary
 from .task import Place, Task
 
@@ -229,7 +229,7 @@ class App:
     @property
     def schema(self) -> str:
         """The name of the schema that contains the queues. Before the first connection, it is the
-        schema that the address or the environment names."""
+        schema that the address, its service or the environment names."""
         known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
         return known[0].schema if known else schema_of(self.url)
 
