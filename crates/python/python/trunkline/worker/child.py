@@ -16,6 +16,7 @@ from typing import Any
 from .. import os_threads
 from . import forks
 from .backoff import Bury, RetryAfter
+from .end_of_process import wait_for_parent
 from .ending import reason_of, unwrapped
 from .results import check_returned, error_in, outcomes
 
@@ -61,7 +62,7 @@ def _until_orphaned() -> None:
     """Exits when the worker is gone, because nothing could receive an answer."""
     worker = multiprocessing.parent_process()
     if worker is not None:
-        worker.join()
+        wait_for_parent(worker)
         os._exit(1)
 
 

@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from .child import SIGNALS, main
+from .end_of_process import End
 from .ending import WRITTEN, log
 from .threads import Threads
 
@@ -62,6 +62,7 @@ class _Process:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        self._end = End(self._process)
 
     def ready(self) -> None:
         """Waits until the process has imported the modules of the handlers."""
@@ -74,7 +75,7 @@ class _Process:
 
     def is_alive(self) -> bool:
         """Returns false if the process has ended, for example while it was idle."""
-        return not wait([self._process.sentinel], 0)
+        return not self._end.wait(0)
 
     def exchange(self, request: bytes) -> Any:
         """Runs a call in the process, and returns the answer."""
@@ -85,7 +86,7 @@ class _Process:
         return self._receive()
 
     def _receive(self) -> Any:
-        wait([self._pipe, self._process.sentinel])
+        self._end.wait(None, self._pipe)
         try:
             if self._pipe.poll():
                 return pickle.loads(self._pipe.recv_bytes())
@@ -95,7 +96,7 @@ class _Process:
 
     def end(self, seconds: float) -> str:
         """Describes how the process ended, after a wait of at most `seconds` for its exit code."""
-        self._process.join(seconds)
+        self._end.wait(seconds)
         code = self._process.exitcode
         return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
 
