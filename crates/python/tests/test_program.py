@@ -146,6 +146,31 @@ def test_threads_that_a_handler_started_end_before_the_program(story: Story) -> 
     assert (story.folder / "written").read_text() == "written"
 
 
+SAYS = """
+import logging, os, trunkline
+
+app = trunkline.App(os.environ["URL"])
+logger = logging.getLogger("tasks")
+
+def note(number: int):
+    logger.info("handled %d", number)
+    logger.debug("not at this level")
+
+task = app.task(max_batch=1, lease=2, place="process")(note)
+"""
+
+
+def test_handlers_in_processes_log_as_the_program_does(story: Story) -> None:
+    (story.folder / "tasks.py").write_text(SAYS)
+    story.queue.enqueue(7)
+    worker = story.start("--drain", "--handler-processes", "1")
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    lines = [json.loads(line) for line in errors.splitlines()]
+    said = [(line["level"], line["message"]) for line in lines if line["logger"] == "tasks"]
+    assert said == [("info", "handled 7")]
+
+
 def test_asked_to_it_reports(story: Story) -> None:
     worker = story.start("--report")
     story.queue.enqueue_many(range(5))

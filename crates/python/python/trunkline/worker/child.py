@@ -18,6 +18,7 @@ from . import forks
 from .backoff import Bury, RetryAfter
 from .end_of_process import wait_for_parent
 from .ending import reason_of, unwrapped
+from .logs import Begun, begin
 from .results import check_returned, error_in, outcomes
 
 
@@ -25,9 +26,9 @@ from .results import check_returned, error_in, outcomes
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None) -> None:
+def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None, logs: Begun | None) -> None:
     """Runs the calls of the worker. In a Django project, `databases` are the names of its databases
-    by alias."""
+    by alias. `logs` are those of the worker's program."""
     # The worker ends this process, and responds to signals to the whole group. Signals are not
     # ignored, because the user's commands would inherit that setting.
     for number in SIGNALS:
@@ -37,8 +38,12 @@ def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None)
     # locks of imports if there is a second thread.
     os_threads.original("_thread", "start_new_thread")(_until_orphaned, ())
     try:
+        if logs is not None and not logs.is_after_django:
+            begin(logs.level, logs.as_json)
         if databases is not None:  # the handlers' modules may import models
             import_module("trunkline.django.set_up").set_up(databases)
+        if logs is not None and logs.is_after_django:
+            begin(logs.level, logs.as_json)
         for module in modules:
             import_module(module)
     except BaseException as error:

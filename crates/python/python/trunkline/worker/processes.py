@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from .child import SIGNALS, main
 from .end_of_process import End
 from .ending import WRITTEN, log
+from .logs import begun
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class _Process:
         for end in (self._pipe, theirs):
             os.set_blocking(end.fileno(), True)  # gevent makes both ends return at once
         self._worker = os.getpid()
-        self._process = context.Process(target=main, args=(theirs, modules, databases), name="trunkline-handlers")
+        self._process = context.Process(target=main, args=(theirs, modules, databases, begun()), name="trunkline-handlers")
         # Signals are blocked until the process has installed its signal handlers. The resource
         # tracker unblocks signals when it starts, so it must already run.
         resource_tracker.ensure_running()

@@ -25,12 +25,12 @@ from ..times import bounded
 from .app import App
 from .ending import log
 from .find import NoApp, app_of
+from .hanging import TooManyHang
 from .logs import begin
 from .processes import ProcessFailed
 from .setup import UnknownQueue
 from .summary import Summary
 from .supervisor import supervise
-from .threads import TooManyHang
 
 _logger = logging.getLogger("trunkline.worker")
 #: An environment variable, which a supervisor sets for its processes: the supervisor's process id.
