@@ -21,7 +21,7 @@ from .life import Life
 from .opening import Opened, Opening
 from .setup import Setup, UnknownQueue, checked_name
 from .summary import Summary
-from .task import Place, Task
+from .task import Place, Task, underlying
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class App:
             raise TypeError("a task is declared with parentheses: write @app.task() above the function")
 
         def decorate(function: Callable[..., Any]) -> Task[Any]:
-            name = checked_name("queue", queue or function.__name__)
+            name = checked_name("queue", queue or underlying(function).__name__)
             if name in self.tasks:
                 raise ValueError(f"queue {name!r} already has a task, {self.tasks[name].__name__}: give this task its own queue")
             made: Task[Any] = Task(

@@ -389,7 +389,7 @@ class Life:
         for message in messages:
             logs.has_logged(task.queue, message.id, message.attempt)
             about = {"queue": task.queue, "id": message.id, "attempt": message.attempt}
-            log(logging.WARNING, "message %d of %s: %s", message.id, task.queue, reason, about=partial(dict, about))
+            log(logging.WARNING, "message %d of %s: %s", message.id, task.queue, reason, about=partial(dict[str, Any], about))
 
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
         self._end_fork(None)

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from ..draft import Drafted
@@ -69,19 +69,20 @@ def _errors(outcome: object) -> Iterator[BaseException]:
         if isinstance(one, BaseException):
             yield one
         elif isinstance(one, (list, tuple, set, frozenset, dict)):
-            if id(one) not in seen:
-                seen.add(id(one))
-                pending += reversed([*(one.values() if isinstance(one, dict) else one)])
+            if id(cast("object", one)) not in seen:
+                seen.add(id(cast("object", one)))
+                within: Iterable[Any] = cast("dict[Any, Any]", one).values() if isinstance(one, dict) else cast("Iterable[Any]", one)
+                pending += reversed(list(within))
         elif isinstance(one, (asyncio.Future, concurrent.futures.Future)):
             try:
-                pending.append(_result_of(one))
+                pending.append(_result_of(cast("asyncio.Future[Any]", one)))
             except BaseException as error:
                 yield error
         elif (why := _unfinished(one)) is not None:
             yield Unfinished(f"the handler returned {why}")
 
 
-def _result_of(future: asyncio.Future[Any] | concurrent.futures.Future[Any]) -> Any:
+def _result_of(future: asyncio.Future[Any]) -> Any:
     """Returns the result of a future, or raises its error."""
     if not future.done():
         raise Unfinished("the handler returned a future whose work has not ended: wait for its result in the handler")
@@ -102,9 +103,10 @@ def _unfinished(one: Any) -> str | None:
         return "a draft that was not enqueued: call its enqueue()"
     if inspect.isawaitable(one):
         return "an awaitable that was not awaited: make it async, or await in it"
-    if isinstance(one, Iterator) and type(one).__module__ in _LAZY:
-        return f"a {type(one).__name__}, which works only while it is read: make a list of it"
+    kind: type[object] = one.__class__
+    if issubclass(kind, Iterator) and kind.__module__ in _LAZY:
+        return f"a {kind.__name__}, which works only while it is read: make a list of it"
     pool: Any = sys.modules.get("multiprocessing.pool")
-    if pool is not None and isinstance(one, (pool.ApplyResult, pool.IMapIterator)):
-        return f"a pool's {type(one).__name__}, whose work may not have ended: wait for its result in the handler"
+    if pool is not None and issubclass(kind, (pool.ApplyResult, pool.IMapIterator)):
+        return f"a pool's {kind.__name__}, whose work may not have ended: wait for its result in the handler"
     return None
