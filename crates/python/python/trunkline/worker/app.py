@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 from .. import sync
@@ -24,6 +24,7 @@ from .summary import Summary
 from .task import Place, Task, underlying
 
 T = TypeVar("T")
+P = TypeVar("P", contravariant=True)
 
 #: The key of the database among the opened handles: no queue has this name.
 _DB = ""
@@ -131,7 +132,7 @@ class App:
                 raise ValueError(f"queue {name!r} already has a task, {self.tasks[name].__name__}: give this task its own queue")
             made: Task[Any] = Task(
                 self,
-                function,
+                self._handler_of(function),
                 queue=name,
                 type=type,
                 retry=retry,
@@ -146,6 +147,10 @@ class App:
             return made
 
         return decorate
+
+    def _handler_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the handler for a task's function. A subclass may wrap the function."""
+        return function
 
     def schedule(
         self,
@@ -407,6 +412,30 @@ class _Run:
             self.life.stop()
 
 
+class _WithContext(Protocol[P]):
+    """A function of a payload that receives its context by name."""
+
+    def __call__(self, payload: P, /, *, context: Context) -> Any:
+        """Handles a payload."""
+        ...
+
+
+class _OfMessageAndContext(Protocol[P]):
+    """A function of a message that receives its context by name."""
+
+    def __call__(self, message: Message[P], /, *, context: Context) -> Any:
+        """Handles a message."""
+        ...
+
+
+class _OfContext(Protocol):
+    """A function without a payload that receives its context by name."""
+
+    def __call__(self, *, context: Context) -> Any:
+        """Handles a message without a payload."""
+        ...
+
+
 class _Decorator:
     """The type of ``task``'s result, for type checkers: it accepts functions of a payload or of a
     message, with or without a context, and functions without parameters."""
@@ -419,9 +448,15 @@ class _Decorator:
     @overload
     def __call__(self, function: Callable[[Message[T], Context], Any], /) -> Task[T]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
+    def __call__(self, function: _OfMessageAndContext[T], /) -> Task[T]: ...
+    @overload
     def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: _WithContext[T], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: _OfContext, /) -> Task[None]: ...
     @overload
     def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
     def __call__(self, function: Callable[..., Any], /) -> Task[Any]:
