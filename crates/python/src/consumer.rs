@@ -34,8 +34,8 @@ impl Drop for Consumer {
 
 #[pymethods]
 impl Consumer {
-    /// Waits for messages, for at most `longest` seconds. Leases them for `lease` seconds, or for the
-    /// queue's lease time.
+    /// Waits for messages, for at most `longest` seconds. Leases them for `lease` seconds, or for
+    /// the queue's lease time.
     #[pyo3(signature = (bridge, n, takes, longest=None, lease=None))]
     fn next(
         &self,
