@@ -84,3 +84,12 @@ print("shown")
 
 def test_dead_letters_of_a_queue_named_like_the_schema_are_shown(manage: Manage) -> None:
     assert "shown" in program(manage, NAMED)
+
+
+def test_the_command_explains_each_option_of_the_worker(manage: Manage) -> None:
+    said = manage("trunkline_worker", "--help")
+    for option in ("--concurrency N", "--handler-processes N", "--wait {adaptive,notify,poll}", "--reload", "--log-level"):
+        assert option in said, said
+    assert "write a report every ten seconds" in said
+    assert "invalid choice: 'often'" in manage("trunkline_worker", "--wait", "often", fails=True)
+    assert "is not a number from 1" in manage("trunkline_worker", "--concurrency", "0", fails=True)

@@ -45,6 +45,12 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
         "and other messages are released without counting an attempt. A second signal, a second or more after the first, ends it immediately.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
+    add_options(parser)
+    return parser.parse_args(of)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a worker to a parser."""
     parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="maximum number of concurrent handlers in each process (100)")
     parser.add_argument("--processes", type=_count, default=1, metavar="N", help="number of processes; a process that dies is replaced (1)")
     parser.add_argument("--handler-processes", type=_count, metavar="N", help="maximum number of concurrent handlers that run in processes of their own, for each process of the worker (one per processor)")
@@ -58,7 +64,6 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--reload", action="store_true", help="restart when a Python file below this folder changes; for development")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="minimum level of the log (info)")
     parser.add_argument("--log-json", action="store_true", help="log one JSON object per line")
-    return parser.parse_args(of)
 
 
 def _count(said: str) -> int:
