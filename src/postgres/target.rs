@@ -92,11 +92,7 @@ impl Target {
     /// password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
-        let mut options = ConnectionString::parse(url)?;
-        let of_service = service_file::settings(&mut options, environment)?;
-        options.fill(of_service);
-        options.fill(environment.settings());
-
+        let mut options = all_settings(url, environment)?;
         let files = TlsFiles::of(&mut options, environment)?;
         let mode = options.read("sslmode", |mode| encryption(mode, &files))?;
         let (mut ssl_mode, check) = match files.is_root_of_system {
@@ -104,7 +100,7 @@ impl Target {
             false => mode.unwrap_or((SslMode::Prefer, Check::Nothing)),
         };
         let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
-        let schema = options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)?;
+        let schema = schema_in(&mut options)?;
         let limits = AnswerLimits {
             answer: options.read("answer_timeout", |text| seconds("answer_timeout", text))?.flatten(),
             answer_bytes: options.read("max_answer", bytes)?.unwrap_or(ANSWER_BYTES),
@@ -145,6 +141,11 @@ impl Target {
         })
     }
 
+    /// Returns the schema of a connection string, without the files that a connection needs.
+    pub fn schema_of(url: &str) -> Result<Schema> {
+        schema_in(&mut all_settings(url, Environment(&|name| std::env::var(name).ok()))?)
+    }
+
     pub fn settings(text: &str) -> Result<Vec<(String, String)>> {
         Ok(ConnectionString::parse(text)?.into_pairs())
     }
@@ -178,6 +179,19 @@ impl Target {
     pub fn configs(&self) -> &[Config] {
         if self.apart.is_empty() { slice::from_ref(&self.config) } else { &self.apart }
     }
+}
+
+/// Returns the settings of a connection string, of its service and of the environment.
+fn all_settings(url: &str, environment: Environment<'_>) -> Result<ConnectionString> {
+    let mut options = ConnectionString::parse(url)?;
+    let of_service = service_file::settings(&mut options, environment)?;
+    options.fill(of_service);
+    options.fill(environment.settings());
+    Ok(options)
+}
+
+fn schema_in(options: &mut ConnectionString) -> Result<Schema> {
+    options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)
 }
 
 /// Adds the passwords of the password file if no password is given. If the hosts have different

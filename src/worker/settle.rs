@@ -94,10 +94,10 @@ impl<T: Payload> Station<T> {
         if n == 0 {
             return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
         }
-        // The partition's next worker relies on the lease time that this worker uses.
-        let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
+        // The heartbeat renews leases of this length, even if the queue's lease time has been
+        // changed since. The partition's next worker relies on it, too.
+        let request = Dequeue::up_to(n).lease_for(self.lease);
         let number = self.holder.as_ref().map(Holder::number);
-        let request = lease.into_iter().fold(Dequeue::up_to(n), Dequeue::lease_for);
         let answer = self.queue.ack_and_lease_soon(leases, request, self.options.isolates, number, linger).await;
         if let (Some(holder), Err(error)) = (&self.holder, &answer)
             && error.is_outcome_unknown()

@@ -1,11 +1,12 @@
 //! The settings of an existing queue can be changed from Rust.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::time::timeout;
-use trunkline::{Changes, Limits, Settings};
+use futures_util::StreamExt;
+use tokio::{sync::Semaphore, time::timeout};
+use trunkline::{Changes, Limits, Message, Settings, Wait, Worker};
 
-use crate::fixture::{Place, SOON, connect, enqueued, place};
+use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unnamed_settings_stay_and_a_refused_change_alters_nothing() {
@@ -41,4 +42,35 @@ async fn a_transaction_that_has_read_the_messages_delays_no_change() {
     db.pause_queue("q").await.expect("paused");
     let read = connect(&url).await.query("select * from trunkline.messages('q')", &[]).await.expect("read");
     assert_eq!(read.len(), 1);
+}
+
+/// Streams and workers release, or renew, their leases by the lease time with which they began.
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_last_as_long_as_streams_and_workers_count_on() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lease(Duration::from_secs(3600))).await;
+    db.alter_queue("q", &Changes::new().lease(Duration::from_secs(5))).await.expect("altered");
+    let left = || async {
+        let text = "select extract(epoch from min(due_at) - now())::float8 from trunkline.messages('q')";
+        sql.query_one(text, &[]).await.expect("read").get::<_, Option<f64>>(0).unwrap_or_default()
+    };
+    enqueued(&queue, 1).await;
+    let mut stream = queue.consumer(Wait::default()).messages(1);
+    let message: Message<i64> = stream.next().await.expect("it never ends").expect("leased");
+    assert!(left().await > 1800.0, "the stream keeps messages for half an hour");
+    queue.ack([&message]).await.expect("acknowledged");
+    drop(stream);
+
+    let (gate, opens) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (runs, ends) = (gate.clone(), opens.clone());
+    let worker = Runs::start(Worker::new(queue.clone(), move |_| {
+        let ends = ends.clone();
+        runs.add_permits(1);
+        async move { ends.acquire().await.map(drop) }
+    }));
+    enqueued(&queue, 1).await;
+    eventually("it runs", || async { gate.available_permits() == 1 }).await;
+    assert!(left().await > 1800.0, "the worker renews its leases after a third of an hour");
+    opens.add_permits(1);
+    drained(&queue).await;
+    worker.stop().await;
 }

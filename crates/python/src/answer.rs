@@ -3,7 +3,7 @@
 use pyo3::{exceptions::PyRuntimeError, prelude::*, sync::PyOnceLock, types::PyType};
 use trunkline::{Enqueued, Error};
 
-use crate::error::raised;
+use crate::error::{raised, raised_for_payload};
 
 type Make = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
@@ -11,6 +11,8 @@ pub enum Answer {
     Enqueued(Enqueued),
     Made(Make),
     Failed(Error),
+    /// The error of a call that stores payloads.
+    Refused(Error),
     /// The call's task panicked, or ended with the runtime.
     Gone,
 }
@@ -26,11 +28,23 @@ impl Answer {
         }
     }
 
+    /// Returns the answer of a call that stores payloads.
+    pub fn of_payload<R: Send + 'static>(
+        outcome: Result<R, Error>,
+        make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
+        match Self::of(outcome, make) {
+            Self::Failed(error) => Self::Refused(error),
+            other => other,
+        }
+    }
+
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
             Self::Enqueued(outcome) => enqueued(py, outcome),
             Self::Made(make) => make(py),
             Self::Failed(error) => Err(raised(py, &error)),
+            Self::Refused(error) => Err(raised_for_payload(py, &error)),
             Self::Gone => {
                 Err(PyRuntimeError::new_err("the call's task ended without an answer; the outcome is unknown"))
             }

@@ -289,7 +289,7 @@ impl Enqueue {
         let Self { queue, draft, owed } = self;
         let answer = match queue.enqueue(draft).await {
             Ok(enqueued) => Answer::Enqueued(enqueued),
-            Err(error) => Answer::Failed(error),
+            Err(error) => Answer::Refused(error),
         };
         (owed, answer)
     }

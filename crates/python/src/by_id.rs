@@ -75,7 +75,7 @@ impl Queue {
                 None => queue.replay_all().await,
             }
         };
-        self.reply(py, &bridge, work, |py, count| count.into_py_any(py))
+        self.store(py, &bridge, work, |py, count| count.into_py_any(py))
     }
 
     /// Discards the dead letters with these ids, or all with `None`.

@@ -34,14 +34,27 @@ impl Drop for Consumer {
 
 #[pymethods]
 impl Consumer {
-    #[pyo3(signature = (bridge, n, takes, longest=None))]
-    fn next(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, takes: bool, longest: Option<f64>) -> Answered {
+    /// Waits for messages, for at most `longest` seconds. Leases them for `lease` seconds, or for
+    /// the queue's lease time.
+    #[pyo3(signature = (bridge, n, takes, longest=None, lease=None))]
+    fn next(
+        &self,
+        py: Python<'_>,
+        bridge: Loop<'_>,
+        n: usize,
+        takes: bool,
+        longest: Option<f64>,
+        lease: Option<f64>,
+    ) -> Answered {
         self.owner.check()?;
         let consumer = self.consumer.clone();
-        let request = match longest.map(seconds).transpose()? {
-            Some(longest) => Dequeue::up_to(n).within(longest),
-            None => Dequeue::up_to(n),
-        };
+        let mut request = Dequeue::up_to(n);
+        if let Some(longest) = longest {
+            request = request.within(seconds(longest)?);
+        }
+        if let Some(lease) = lease {
+            request = request.lease_for(seconds(lease)?);
+        }
         let work = async move {
             let Some(consumer) = consumer else { std::future::pending().await };
             let mut consumer = consumer.lock().await;

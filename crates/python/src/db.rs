@@ -4,6 +4,7 @@ use pyo3::{IntoPyObjectExt, prelude::*, types::PyDict};
 use trunkline::Error;
 
 use crate::{
+    error::raised,
     pages::list,
     queue::Queue,
     raw::Raw,
@@ -145,4 +146,10 @@ impl Db {
     fn fire_schedule(&self, py: Python<'_>, bridge: Loop<'_>, name: String) -> Answered {
         self.reply(py, &bridge, |db| async move { db.fire_schedule(&name).await }, |py, id| id.into_py_any(py))
     }
+}
+
+/// Returns the schema that a connection to this address would use.
+#[pyfunction]
+pub fn schema_of(py: Python<'_>, url: &str) -> PyResult<String> {
+    trunkline::Db::schema_of(url).map_err(|error| raised(py, &error))
 }

@@ -5,8 +5,18 @@ use trunkline::Error;
 
 static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Returns the exception for an error, with the values of all the error's predicates.
+/// Returns the exception for the error of a call, with the values of all the error's predicates.
+/// The call stores no payload, so a refusal is not about a payload.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, error, false)
+}
+
+/// Returns the exception for the error of a call that stores payloads.
+pub fn raised_for_payload(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, error, error.is_bad_payload())
+}
+
+fn exception(py: Python<'_>, error: &Error, is_bad_payload: bool) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let make = MAKE
             .get_or_try_init(py, || py.import("trunkline.errors")?.getattr(intern!(py, "made")).map(Bound::unbind))?;
@@ -16,7 +26,7 @@ pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
             error.is_closed(),
             error.is_no_queue(),
             error.is_wrong_type(),
-            error.is_bad_payload(),
+            is_bad_payload,
         );
         let sqlstate = error.sqlstate().map(|code| code.code());
         let value = make.bind(py).call1((error.to_string(), sqlstate, error.lost_ids().to_vec(), flags))?;

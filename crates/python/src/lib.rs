@@ -33,7 +33,7 @@ mod _trunkline {
     use super::{
         bridge::{Bridge, Call},
         consumer::Consumer,
-        db::Db,
+        db::{Db, schema_of},
         delivery::Delivery,
         depth::depth,
         draft::Draft,

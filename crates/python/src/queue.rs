@@ -14,7 +14,7 @@ use crate::{
     offer::Offer,
     pages::Seen,
     raw::Raw,
-    reply::{Answered, Loop, none, reply, reply_or_leave},
+    reply::{Answered, Loop, none, reply, reply_for_payload, reply_or_leave},
     runtime::{self, Owner},
     schedule::Declared,
 };
@@ -38,6 +38,18 @@ impl Queue {
     ) -> Answered {
         self.owner.check()?;
         reply(py, bridge.as_deref(), work(self.queue.clone()), make)
+    }
+
+    /// Runs work that stores payloads, like [`Queue::reply`].
+    pub fn store<R: Send + 'static, F: Future<Output = Result<R, Error>> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        bridge: &Loop<'_>,
+        work: impl FnOnce(trunkline::Queue<Raw>) -> F,
+        make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Answered {
+        self.owner.check()?;
+        reply_for_payload(py, bridge.as_deref(), work(self.queue.clone()), make)
     }
 }
 
@@ -68,14 +80,14 @@ impl Queue {
             return Bridge::enqueue(bridge, &self.queue, draft);
         }
         let queue = self.queue.clone();
-        reply(py, None, async move { queue.enqueue(draft).await }, enqueued)
+        reply_for_payload(py, None, async move { queue.enqueue(draft).await }, enqueued)
     }
 
     #[pyo3(signature = (bridge, messages))]
     fn enqueue_many(&self, py: Python<'_>, bridge: Loop<'_>, messages: &Bound<'_, PyAny>) -> Answered {
         let drafts = messages.try_iter()?.map(|message| draft_of(&message?)).collect::<PyResult<Vec<_>>>()?;
         let work = |queue: trunkline::Queue<Raw>| async move { queue.enqueue_many(drafts).await };
-        self.reply(py, &bridge, work, |py, all| {
+        self.store(py, &bridge, work, |py, all| {
             let all = all.into_iter().map(|one| enqueued(py, one)).collect::<PyResult<Vec<_>>>()?;
             all.into_py_any(py)
         })
@@ -86,7 +98,7 @@ impl Queue {
     #[pyo3(signature = (bridge, message))]
     fn send_direct(&self, py: Python<'_>, bridge: Loop<'_>, message: &Bound<'_, PyAny>) -> Answered {
         let draft = draft_of(message)?;
-        self.reply(py, &bridge, |queue| async move { queue.send_direct(draft).await }, enqueued)
+        self.store(py, &bridge, |queue| async move { queue.send_direct(draft).await }, enqueued)
     }
 
     #[pyo3(signature = (bridge, n))]
@@ -190,7 +202,7 @@ impl Queue {
     fn schedule(&self, py: Python<'_>, bridge: Loop<'_>, schedule: Declared, payload: &[u8]) -> Answered {
         let (schedule, payload) = (schedule.schedule()?, Raw::copy(payload));
         let work = |queue: trunkline::Queue<Raw>| async move { queue.schedule(&schedule, &payload).await };
-        self.reply(py, &bridge, work, |py, changed| changed.into_py_any(py))
+        self.store(py, &bridge, work, |py, changed| changed.into_py_any(py))
     }
 
     /// Simulates the passing of time, for tests.

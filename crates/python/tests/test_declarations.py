@@ -3,6 +3,7 @@ arrive."""
 
 from __future__ import annotations
 
+import functools
 from datetime import date, timedelta
 from typing import Any
 
@@ -135,3 +136,77 @@ def test_texts_that_are_none_are_named(url: str) -> None:
     with pytest.raises(ValueError, match="guarantee"):
         queue.consumer(guarantee="exactly once")  # type: ignore[arg-type]
     assert queue.stats().messages == 0
+
+
+class Sends:
+    """A callable object."""
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+
+    def __call__(self, text: str) -> None:
+        self.got.append(text)
+
+    def send(self, text: str) -> None:
+        self.got.append(text)
+
+
+class SendsLater(Sends):
+    async def __call__(self, text: str) -> None:  # type: ignore[override]
+        self.got.append(text)
+
+
+def test_partial_functions_and_callable_objects_are_tasks(url: str, run: Any) -> None:
+    app, got = trunkline.App(url), list[str]()
+
+    def noted(prefix: str, text: str, context: trunkline.Context) -> None:
+        got.append(f"{prefix} {text} {context.queue}")
+
+    async def later(prefix: str, text: str) -> None:
+        got.append(f"{prefix} {text}")
+
+    one, two = Sends(), SendsLater()
+    tasks: list[trunkline.Task[str]] = [
+        app.task()(functools.partial(noted, "partly")),
+        app.task()(functools.partial(functools.partial(later), "later")),
+        app.task(queue="sends")(one),
+        app.task(queue="sends_later")(two),
+        app.task(queue="method")(one.send),
+    ]
+    assert [task.__name__ for task in tasks[:2]] == ["noted", "later"]
+    assert [task.place for task in tasks] == ["thread", "loop", "thread", "loop", "thread"]
+
+    async def story() -> None:
+        await app.setup()
+        for task in tasks:
+            await task.enqueue("a")
+            with pytest.raises(trunkline.BadPayload):
+                await task.enqueue(5)  # type: ignore[arg-type]
+        assert (await app.drain()).done == 5
+
+    run(story())
+    assert sorted(got) == ["later a", "partly a noted"] and one.got == ["a", "a"] and two.got == ["a"]
+
+
+@pytest.mark.parametrize("handler", [functools.partial(blocking, 5), Sends(), Sends().send], ids=["partial", "object", "method"])
+def test_what_has_no_name_in_its_module_runs_in_no_process(handler: Any) -> None:
+    with pytest.raises(TypeError, match="is bound to values, so another process cannot find it"):
+        trunkline.App().task(queue="mails", place="process")(handler)
+
+
+async def of_dict(mails: dict[str, int]) -> None: ...
+
+
+async def of_one(mail: str) -> None: ...
+
+
+async def of_optional(mails: list[int] | None) -> None: ...
+
+
+async def of_set(mails: set[int]) -> None: ...
+
+
+@pytest.mark.parametrize("handler", [of_dict, of_one, of_optional, of_set])
+def test_handlers_of_batches_take_lists(handler: Any) -> None:
+    with pytest.raises(TypeError, match="its first parameter is a list of payloads"):
+        trunkline.App().task(queue="mails", batch=5)(handler)

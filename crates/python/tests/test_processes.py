@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,110 @@ def test_a_message_fails_once_several_processes_died_while_idle(
         assert warnings == ["an idle process for handlers ended with code 9: a new process starts"] * 5
 
     run(story())
+
+
+#: The handler's process dies, and a process that it forked lives on with copies of its pipes.
+LEAVES = """
+import os, signal, time, trunkline
+
+app = trunkline.App()
+
+def leave(how):
+    if not (child := os.fork()):
+        while not os.path.exists(how + ".ends"):
+            time.sleep(0.01)
+        os._exit(0)
+    if how == "exits":
+        os._exit(9)
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)  # longer than its timeout
+
+def after(number):
+    pass
+
+leaves = app.task(queue="leaves", place="process", max_attempts=1, timeout=2)(leave)
+after = app.task(queue="after", place="process", max_attempts=1)(after)
+"""
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+@pytest.mark.parametrize(("how", "text"), [("exits", "ended with code 9"), ("killed", "killed by signal 9"), ("late", "longer than 2")])
+def test_a_process_that_left_a_child_has_died(
+    how: str, text: str, has_descriptors: bool, url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaves_a_child.py").write_text(LEAVES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    sys.modules.pop("leaves_a_child", None)
+    module = import_module("leaves_a_child")
+    module.app.url = url
+
+    async def story() -> None:
+        await module.app.setup()
+        await module.leaves.enqueue(how)
+        assert (await module.app.drain(processes=1, queues=["leaves"])).dead == 1
+        (letter,) = await (await module.app.queue(module.leaves)).dead_letters()
+        assert text in letter.error
+        await module.after.enqueue(1)
+        assert (await module.app.drain(processes=1, queues=["after"])).done == 1
+
+    try:
+        run(story())
+    finally:
+        (tmp_path / f"{how}.ends").touch()
+
+
+ORPHANED = """
+import asyncio, os, signal, time, trunkline
+
+app = trunkline.App(os.environ["URL"])
+
+def handle(number):
+    with open("noted", "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+
+task = app.task(queue="orphaned", place="process")(handle)
+
+async def dies():
+    await app.setup()
+    working = asyncio.ensure_future(app.run(processes=1))
+    await task.enqueue(1)
+    while not os.path.exists("noted") or not open("noted").read():
+        await asyncio.sleep(0.01)
+    if not os.fork():
+        while not os.path.exists("ends"):
+            time.sleep(0.01)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    asyncio.run(dies())
+"""
+
+
+def test_a_process_ends_with_its_worker_although_a_fork_of_it_lives(url: str, tmp_path: Path) -> None:
+    (tmp_path / "orphaned.py").write_text(ORPHANED)
+    try:
+        ended = subprocess.run([sys.executable, "orphaned.py"], cwd=tmp_path, env={**os.environ, "URL": url}, timeout=60)
+        assert ended.returncode == -signal.SIGKILL
+        handler = int((tmp_path / "noted").read_text())
+        limit = time.monotonic() + 20
+        while _is_running(handler):
+            assert time.monotonic() < limit, "the handler's process outlived its worker"
+            time.sleep(0.01)
+    finally:
+        (tmp_path / "ends").touch()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # A process that nothing waits for stays as a zombie, in a container without a reaper.
+    states = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True)
+    return not states.stdout.startswith("Z") and states.returncode == 0

@@ -120,6 +120,57 @@ def test_idle_threads_of_a_pool_do_not_delay_the_exit(story: Story) -> None:
     assert ran.returncode == 0 and ran.stdout == "flushed\n" and "still runs" not in ran.stderr, ran
 
 
+THREADS = """
+import os, threading, time, trunkline
+
+app = trunkline.App(os.environ["URL"])
+
+def write():
+    threading.main_thread().join()  # the worker has ended
+    time.sleep(0.3)
+    with open("written", "w") as file:
+        file.write("written")
+
+@app.task(max_batch=1, lease=2)
+def note(number: int):
+    threading.Thread(target=write).start()
+"""
+
+
+def test_threads_that_a_handler_started_end_before_the_program(story: Story) -> None:
+    (story.folder / "tasks.py").write_text(THREADS)
+    story.queue.enqueue(1)
+    worker = story.start("--drain")
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    assert (story.folder / "written").read_text() == "written"
+
+
+SAYS = """
+import logging, os, trunkline
+
+app = trunkline.App(os.environ["URL"])
+logger = logging.getLogger("tasks")
+
+def note(number: int):
+    logger.info("handled %d", number)
+    logger.debug("not at this level")
+
+task = app.task(max_batch=1, lease=2, place="process")(note)
+"""
+
+
+def test_handlers_in_processes_log_as_the_program_does(story: Story) -> None:
+    (story.folder / "tasks.py").write_text(SAYS)
+    story.queue.enqueue(7)
+    worker = story.start("--drain", "--handler-processes", "1")
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    lines = [json.loads(line) for line in errors.splitlines()]
+    said = [(line["level"], line["message"]) for line in lines if line["logger"] == "tasks"]
+    assert said == [("info", "handled 7")]
+
+
 def test_asked_to_it_reports(story: Story) -> None:
     worker = story.start("--report")
     story.queue.enqueue_many(range(5))

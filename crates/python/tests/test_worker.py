@@ -36,6 +36,26 @@ processes = trunkline.App()
 squares = processes.task(queue="squares", place="process", retry=trunkline.Fixed(3600))(square)
 
 
+def test_progress_is_logged_once_a_second_and_at_its_end(url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    app = trunkline.App(url)
+
+    @app.task()
+    async def counts(number: int, context: trunkline.Context) -> None:
+        for done in range(100):
+            context.progress(done)  # without `of`, each number from 1 on is the whole
+        context.progress(100, of=100)
+
+    async def story() -> None:
+        await app.setup()
+        await counts.enqueue(1)
+        with caplog.at_level(logging.INFO, "trunkline.worker"):
+            assert (await app.drain()).done == 1
+        # The first one, the first end, and perhaps one for a second that has passed.
+        assert 2 <= len([one for one in caplog.records if one.getMessage().startswith("progress of")]) <= 4
+
+    run(story())
+
+
 async def _until(what: Any) -> None:
     while not await what() if asyncio.iscoroutinefunction(what) else not what():
         await asyncio.sleep(0.01)

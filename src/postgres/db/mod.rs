@@ -6,6 +6,7 @@ mod slots;
 mod lonely;
 mod idle;
 mod guest;
+mod schema;
 mod proof;
 mod channels;
 mod announced;
@@ -181,7 +182,7 @@ impl Db {
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
-        let db = Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             schema,
             listener: Listener::new(target.clone()),
             rested: SyncMutex::new(Instant::now()),
@@ -194,8 +195,7 @@ impl Db {
             idle: SyncMutex::default(),
             apart: Semaphore::new(1),
             attached: SyncMutex::default(),
-        }));
-        Ok(db)
+        })))
     }
 
     /// Returns the name of the schema that contains the queues. The name is `trunkline`, unless the

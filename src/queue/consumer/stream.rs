@@ -23,7 +23,7 @@ use crate::{
     queue::{
         batch::{dequeues::PAGE, unclaimed::Unclaimed},
         handle::Shared,
-        message::{Lease, Message, Ranges, payload::Payload},
+        message::{Lease, Message, Ranges, dequeue::Dequeue, payload::Payload},
     },
 };
 
@@ -72,7 +72,7 @@ impl<T: Payload> Consumer<T> {
         Messages {
             consumer: Arc::new(sync::Mutex::new(self)),
             prefetch: prefetch.clamp(1, PAGE),
-            patience: lease / 2,
+            lease,
             buffer: Arc::new(buffer),
             filler: None,
         }
@@ -85,8 +85,8 @@ pub struct Messages<T> {
     /// task can take the lock.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
     prefetch: usize,
-    /// The maximum time that a message waits in the buffer.
-    patience: Duration,
+    /// The lease time of the messages. A message waits in the buffer for at most half of it.
+    lease: Duration,
     buffer: Arc<Buffer<T>>,
     filler: Option<AbortHandle>,
 }
@@ -119,7 +119,7 @@ impl<T: Payload> Stream for Messages<T> {
         };
         if !has_filler {
             let filler = Filler(self.buffer.clone());
-            let filling = filler.fill(self.consumer.clone(), self.prefetch, self.patience);
+            let filling = filler.fill(self.consumer.clone(), self.prefetch, self.lease);
             self.filler = Some(tokio::spawn(filling).abort_handle());
         }
         self.buffer.asked.notify_one();
@@ -225,14 +225,16 @@ impl<T> Drop for Filler<T> {
 }
 
 impl<T: Payload> Filler<T> {
-    async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, prefetch: usize, patience: Duration) {
+    async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, prefetch: usize, lease: Duration) {
+        // The queue's own lease time may be shorter by now.
+        let request = Dequeue::up_to(prefetch).lease_for(lease);
         let (mut lent, buffer) = (consumer.lock().await, &self.0);
         let (mut until, mut pause) = (Instant::now(), PAUSE.0);
         loop {
             match buffer.waiting() {
-                (true, _) => match lent.lease(prefetch).await {
+                (true, _) => match lent.lease(request).await {
                     Ok(messages) => {
-                        (until, pause) = (Instant::now() + patience, PAUSE.0);
+                        (until, pause) = (Instant::now() + lease / 2, PAUSE.0);
                         buffer.put(Ok(messages));
                     }
                     Err(error) => {

@@ -386,15 +386,15 @@ class Consumer:
     up."""
 
     @overload
-    def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None) -> tuple[Awaitable[Offer], Call]:
+    def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None, lease: float | None = None) -> tuple[Awaitable[Offer], Call]:
         """Waits at most ``longest`` seconds, by default without a limit, and dequeues at most ``n``
         messages.
 
-        Takes them if ``takes`` is true, otherwise leases them. Returns an empty offer if none was
-        due in time.
+        Takes them if ``takes`` is true, otherwise leases them for ``lease`` seconds, by default the
+        queue's lease time. Returns an empty offer if none was due in time.
         """
     @overload
-    def next(self, bridge: None, n: int, takes: bool, longest: float | None = None) -> Offer: ...
+    def next(self, bridge: None, n: int, takes: bool, longest: float | None = None, lease: float | None = None) -> Offer: ...
     @overload
     def receive_direct(self, bridge: Bridge) -> tuple[Awaitable[Offer], Call]:
         """Waits for one message, which may arrive inside a notification."""
@@ -481,6 +481,10 @@ class Station:
         seconds and reason. An outcome that cannot be read is a failure of its message. If ``ends``
         is true, a cancelled message is released.
         """
+
+def schema_of(url: str) -> str:
+    """Returns the schema that a connection to this address would use: that of the address, of its
+    service or of the environment. Raises ``TrunklineError`` for an address that is not valid."""
 
 def test_database() -> str:
     """Creates an empty database on a server that the tests of this process share. Returns its

@@ -94,14 +94,14 @@ class Int:
     column = "int8"
 
     def encode(self, payload: object, /) -> bytes:
-        """Returns the number in eight bytes. Raises :class:`BadPayload` for other types and numbers
-        of more than 64 bits."""
+        """Returns the number in eight bytes. Raises :class:`BadPayload` for other types, and for
+        numbers that do not fit into 64 bits with a sign."""
         if not isinstance(payload, int) or isinstance(payload, bool):
             raise _refused(payload, self.column, "an int is expected")
         try:
             return payload.to_bytes(8, "big", signed=True)
         except OverflowError:
-            raise _refused(payload, self.column, f"the number has {payload.bit_length()} bits, more than 64") from None
+            raise _refused(payload, self.column, "the number is not from -2**63 to 2**63 - 1") from None
 
     def decode(self, payload: bytes, /) -> int:
         """Returns the number."""
@@ -141,6 +141,14 @@ def _deeper(calls: int, then: Callable[[], object]) -> None:
         then()
 
 
+def _check_depth(written: bytes, decode: Callable[[bytes], object]) -> None:
+    """Raises an error if JSON is nested too deeply for ``decode`` in a handler."""
+    # A short text cannot be nested deeply. So only long texts are searched for brackets, and only
+    # deeply nested texts are read back.
+    if len(written) > 2 * _SHALLOW and written.count(b"{") + written.count(b"[") > _SHALLOW < depth(written.decode()):
+        _deeper(_MARGIN, lambda: decode(written))
+
+
 class Json:
     """The codec of any type with a JSON form, stored in ``jsonb``. Values are checked against the
     annotated type when they are written and when they are read, and come back as that type. The
@@ -167,11 +175,9 @@ class Json:
             text = write(payload)
             if "\\u0000" in text and _ZERO.search(text):
                 raise ValueError("text in PostgreSQL cannot contain a zero byte")
-            # A short text cannot be nested deeply. So only long texts are searched for brackets,
-            # and only deeply nested texts are read back.
-            if len(text) > 2 * _SHALLOW and self._read is not None and text.count("{") + text.count("[") > _SHALLOW < depth(text):
-                _deeper(_MARGIN, lambda: self.decode(text))
-            return text.encode()
+            written = text.encode()
+            _check_depth(written, self.decode)
+            return written
         except (TypeError, ValueError, RecursionError) as error:
             raise _refused(payload, self.column, error) from None
 
@@ -212,6 +218,7 @@ class Validated:
         try:
             written = _storable(self._write(payload))
             check_unchanged(payload, self._read(written))
+            _check_depth(written, self._read)
         except Exception as error:
             raise _refused(payload, self.column, error) from None
         return written

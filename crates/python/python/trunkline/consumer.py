@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -35,7 +36,8 @@ class Consumer(Generic[T]):
 
     An iteration leases up to ``prefetch`` messages at a time. Messages that the iteration has not
     reached are released without counting an attempt. This happens when the consumer is closed or
-    garbage-collected, or when half of their lease has passed. With the guarantee at most once, an
+    garbage-collected, or when half of their lease has passed. The lease time of an iteration is the
+    queue's at the time when :meth:`Db.queue` opened it. With the guarantee at most once, an
     iteration takes one message at a time.
     """
 
@@ -46,6 +48,7 @@ class Consumer(Generic[T]):
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
         self._until = 0.0
+        self._process = os.getpid()
 
     async def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
@@ -68,8 +71,8 @@ class Consumer(Generic[T]):
             for message in offer.accept(self._queue.codec.decode):
                 return message  # if there is none, the payload could not be read
 
-    async def _next(self, n: int, takes: bool, within: Duration | None) -> list[Message[T]]:
-        called = self._native.next(bridge(), whole_number(n), takes, seconds_or_none(within))
+    async def _next(self, n: int, takes: bool, within: Duration | None, lease: float | None = None) -> list[Message[T]]:
+        called = self._native.next(bridge(), whole_number(n), takes, seconds_or_none(within), lease)
         return (await arrival(called)).accept(self._queue.codec.decode)
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:
@@ -77,12 +80,15 @@ class Consumer(Generic[T]):
 
     async def __anext__(self) -> Message[T]:
         while True:
-            if self._ahead and monotonic() > self._until:
+            if self._ahead and (monotonic() > self._until or self._process != os.getpid()):
                 self.close()
             if self._ahead:
                 return self._ahead.popleft()
-            leased = await self._next(self._prefetch, self._takes, None)
-            self._until = monotonic() + self._queue.native.lease_seconds / 2
+            # The queue's own lease time may be shorter by now, so the call names the time that this
+            # consumer counts on.
+            lease = self._queue.native.lease_seconds
+            leased = await self._next(self._prefetch, self._takes, None, None if self._takes else lease)
+            self._until = monotonic() + lease / 2
             self._ahead.extend(leased)
 
     def close(self) -> None:
@@ -107,8 +113,9 @@ class Consumer(Generic[T]):
                     release.result()
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """Removes the messages that must be released, and returns them."""
-        ahead = [] if self._takes else list(self._ahead)
+        """Removes the messages that must be released, and returns them. In a fork, these are none:
+        its copies belong to its parent."""
+        ahead = [] if self._takes or self._process != os.getpid() else list(self._ahead)
         self._ahead.clear()
         return ahead
 

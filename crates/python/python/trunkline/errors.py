@@ -115,6 +115,8 @@ _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"\b(?:Settings|Changes)::(\w+)", r"the setting \1"),
     (r"\bDraft::new\(payload\)", "queue.draft(payload)"),
     (r"\b(Db|Queue|Consumer|Transaction|Schedule)::(\w+)", r"\1.\2"),
+    (r"(?:\w+::)+(?:Raw|Seen) (?=(?:cannot|can) be)", "the payload "),
+    (r"(?:\w+::)+Metadata (?=(?:cannot|can) be)", "the metadata "),
 ]
 
 

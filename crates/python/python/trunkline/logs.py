@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import atexit
 import logging
-import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
+from . import os_threads
 from ._trunkline import begin_logs, end_logs, log_levels, next_logs
 
 #: The number of seconds between reads of the levels.
@@ -32,7 +33,7 @@ _TAKEN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName
 #: The deliveries whose failure the worker's Python code has logged: queue, id and attempt. Where
 #: the events of failures are switched off, nothing removes them, so their number is limited.
 _logged: dict[tuple[str, int, int], None] = {}
-_lock = threading.Lock()
+_lock = os_threads.original("_thread", "allocate_lock")()
 
 
 def has_logged(queue: str, id: int, attempt: int) -> None:
@@ -58,20 +59,18 @@ def begin() -> None:
         return
     if logging.getLevelName(_TRACE) == f"Level {_TRACE}":
         logging.addLevelName(_TRACE, "TRACE")
-    # A daemon thread, so that the interpreter does not wait for it at exit: `_end` ends it first.
-    thread = threading.Thread(target=_deliver, name="trunkline-logs", daemon=True)
     try:
-        thread.start()
+        wait = os_threads.start(_deliver, "trunkline-logs")
     except RuntimeError:  # the interpreter is exiting
         end_logs()
         return
-    atexit.register(_end, thread)
+    atexit.register(_end, wait)
 
 
-def _end(thread: threading.Thread) -> None:
+def _end(wait: Callable[[float], object]) -> None:
     """Passes on the remaining events, and waits at most two seconds for handlers."""
     end_logs()
-    thread.join(_LAST)
+    wait(_LAST)
 
 
 def _deliver() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .draft import Options, check
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -25,3 +27,10 @@ class Schedule:
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     priority: int = 0
     key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses values that no schedule can have, before anything is sent."""
+        for what in ("name", "expression", "zone", "missed"):
+            if not isinstance(text := getattr(self, what), str):
+                raise TypeError(f"the {what} of a schedule must be a str, not {text!r:.50}")
+        check(Options(metadata=self.metadata, priority=self.priority, key=self.key))

@@ -31,6 +31,10 @@ def settings(named: Mapping[str, Setting]) -> dict[str, Any]:
     for name, value in named.items():
         if name in _COUNTS:
             checked_count(name, value, _COUNTS[name])  # type: ignore[arg-type]  # it refuses other types
+        elif name == "uniqueness" and not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, not {value!r:.50}")
+        elif name in ("lease", "aging") and not isinstance(value, (int, float, timedelta)):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
+            raise TypeError(f"{name} must be seconds or a timedelta, not {value!r:.50}")
     return {name: of.total_seconds() if isinstance(of, timedelta) else of for name, of in named.items()}
 
 

@@ -12,6 +12,7 @@ what the calls guarantee.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -188,6 +189,7 @@ class Consumer(Generic[T]):
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
         self._until = 0.0
+        self._process = os.getpid()
 
     def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
@@ -211,7 +213,7 @@ class Consumer(Generic[T]):
 
     def __next__(self) -> Message[T]:
         while True:
-            if self._ahead and monotonic() > self._until:
+            if self._ahead and (monotonic() > self._until or self._process != os.getpid()):
                 self.close()
             if self._ahead:
                 # A signal handler may raise after any call, but not between these two lines. So the
@@ -219,8 +221,12 @@ class Consumer(Generic[T]):
                 message = self._ahead[0]
                 del self._ahead[0]
                 return message
-            self._ahead.extend(self.take(1) if self._takes else self.lease(self._prefetch))
-            self._until = monotonic() + self._queue.native.lease_seconds / 2
+            # The queue's own lease time may be shorter by now, so the call names the time that this
+            # consumer counts on.
+            lease = self._queue.native.lease_seconds
+            offer = self._native.next(None, self._prefetch, self._takes, None, None if self._takes else lease)
+            self._ahead.extend(offer.accept(self._queue.codec.decode))
+            self._until = monotonic() + lease / 2
 
     def close(self) -> None:
         """Releases the prefetched messages, and waits for the release. The consumer can be used
@@ -230,8 +236,9 @@ class Consumer(Generic[T]):
                 self._queue.release(ahead)
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """Removes the messages that must be released, and returns them."""
-        ahead = [] if self._takes else list(self._ahead)
+        """Removes the messages that must be released, and returns them. In a fork, these are none:
+        its copies belong to its parent."""
+        ahead = [] if self._takes or self._process != os.getpid() else list(self._ahead)
         self._ahead.clear()
         return ahead
 
@@ -288,6 +295,8 @@ class Db:
     def queue(self, name: str, type: type[T]) -> Queue[T]: ...
     @overload
     def queue(self, name: str, type: Codec[T]) -> Queue[T]: ...
+    @overload
+    def queue(self, name: str, type: object) -> Queue[Any]: ...
     def queue(self, name: str, type: Any = Any) -> Queue[Any]:
         """Opens a queue whose payloads have the given type or codec."""
         codec = codec_of(type)

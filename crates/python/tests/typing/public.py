@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated, Any, Literal, Union
 
 from typing_extensions import assert_type
 
@@ -41,6 +42,18 @@ async def of_message(message: trunkline.Message[Mail]) -> None: ...
 def of_message_in_context(message: trunkline.Message[int], context: trunkline.Context) -> None: ...
 
 
+@app.task()
+async def by_name(mail: Mail, *, context: trunkline.Context) -> None: ...
+
+
+@app.task()
+def of_message_by_name(message: trunkline.Message[int], *, context: trunkline.Context) -> None: ...
+
+
+@app.task()
+async def only_by_name(*, context: trunkline.Context) -> None: ...
+
+
 @app.task(batch=100)
 async def of_messages(messages: list[trunkline.Message[int]]) -> None: ...
 
@@ -61,6 +74,9 @@ async def story() -> None:
     assert_type(nightly, trunkline.Task[None])
     assert_type(of_message, trunkline.Task[Mail])
     assert_type(of_message_in_context, trunkline.Task[int])
+    assert_type(by_name, trunkline.Task[Mail])
+    assert_type(of_message_by_name, trunkline.Task[int])
+    assert_type(only_by_name, trunkline.Task[None])
     assert_type(of_messages, trunkline.Task[int])
     assert_type(of_sequence, trunkline.Task[int])
     assert_type(await of_message.enqueue(Mail("ada")), trunkline.Enqueued)
@@ -80,11 +96,19 @@ async def story() -> None:
     for letter in await mails.dead_letters():
         assert_type(letter.payload, Mail | None)
     assert_type(mails.consumer(wait=timedelta(seconds=1)), trunkline.Consumer[Mail])
+    # Forms that are no classes are accepted, and a variable's annotation says what they mean.
+    optional: trunkline.Queue[Mail | None] = await db.queue("optional", Mail | None)
+    assert_type(await optional.enqueue(None), trunkline.Enqueued)
+    assert_type(await db.queue("literal", Literal["a", "b"]), trunkline.Queue[Any])
+    assert_type(await db.queue("annotated", Annotated[int, "of something"]), trunkline.Queue[Any])
+    assert_type(await db.queue("union", Union[int, str]), trunkline.Queue[Any])
     names = await db.queue("names", str)
     assert_type(await names.enqueue_many(["ada"]), list[trunkline.Enqueued])
 
 
 def waiting() -> None:
+    either: trunkline.sync.Queue[int | str] = trunkline.sync.Db.connect().queue("either", int | str)
+    assert_type(either.enqueue(5), trunkline.Enqueued)
     mails = trunkline.sync.Db.connect().queue("mails", Mail)
     assert_type(mails, trunkline.sync.Queue[Mail])
     assert_type(mails.enqueue(mails.draft(Mail("ada")).unique("k", ttl=60)), trunkline.Enqueued)

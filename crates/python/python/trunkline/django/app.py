@@ -12,6 +12,7 @@ from typing import Any
 
 from trunkline import worker
 from trunkline.django.place import url
+from trunkline.worker.task import underlying
 
 _applications: weakref.WeakSet[App] = weakref.WeakSet()
 
@@ -49,18 +50,10 @@ class App(worker.App):
     def url(self, said: str) -> None:
         self._url = said
 
-    def task(self, **named: Any) -> Any:
-        """Makes a function the handler of a queue: see `trunkline.App.task`.
-
-        Django's connections are checked before and after each call, or belong to the call.
-        """
-        task: Any = super().task
-        decorate = task(**named)
-
-        def looked_after(function: Callable[..., Any]) -> Any:
-            return decorate(_looked_after(function))
-
-        return looked_after
+    def _handler_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a handler before and after which Django's connections are checked, or to which
+        they belong."""
+        return _looked_after(function)
 
 
 def _set_up() -> None:
@@ -72,7 +65,7 @@ def _set_up() -> None:
 
 
 def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+    if inspect.iscoroutinefunction(underlying(function)):
         return _looked_after_async(function)
     close_old_connections: Callable[[], None] = import_module("django.db").close_old_connections
 

@@ -41,15 +41,16 @@ class Count:
 
 def counts(alias: str) -> list[Count]:
     """Returns each queue with the number of its dead letters."""
-    queues = [queue for (queue,) in _rows(alias, "select name from trunkline.queue order by name")]
-    tables = [f"trunkline.{identifier('dead_' + queue)}" for queue in queues]
+    schema = _schema()
+    queues = [queue for (queue,) in _rows(alias, f"select name from {schema}.queue order by name")]
+    tables = [f"{schema}.{identifier('dead_' + queue)}" for queue in queues]
     asked = " union all ".join(f"select {n}, pg_catalog.count(*) from (select from {table} limit {MOST + 1}) d" for n, table in enumerate(tables))
     return [Count(queues[n], dead) for n, dead in sorted(_rows(alias, asked))] if asked else []
 
 
 def page(alias: str, queue: str, after: int) -> list[Shown]:
     """Returns up to `PAGE` dead letters, and one more if there is another page."""
-    asked = "select id, dead_at, attempt, error, payload from trunkline.dead_letters(%s, %s, %s)"
+    asked = f"select id, dead_at, attempt, error, payload from {_schema()}.dead_letters(%s, %s, %s)"
     return [Shown(*row) for row in _rows(alias, asked, queue, after, PAGE + 1)]
 
 
@@ -65,13 +66,16 @@ def discard(alias: str, queue: str, ids: Sequence[int]) -> int:
 
 
 def _done(alias: str, verb: str, queue: str, ids: Sequence[int]) -> int:
-    ((count,),) = _rows(alias, f"select trunkline.{verb}(%s, cast(%s as bigint[]))", queue, list(ids))
+    ((count,),) = _rows(alias, f"select {_schema()}.{verb}(%s, cast(%s as bigint[]))", queue, list(ids))
     return int(count)
+
+
+def _schema() -> str:
+    return identifier(application().schema)
 
 
 def _rows(alias: str, text: str, *values: Any) -> list[tuple[Any, ...]]:
     connection: Any = connections[alias]
-    text = text.replace("trunkline.", f"{identifier(application().schema)}.")
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         rows: list[tuple[Any, ...]] = cursor.fetchall()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar, overload
 
+from trunkline._trunkline import schema_of
 from trunkline.codec import Codec, codec_of
 from trunkline.transaction.async_queue import AsyncQueue
 from trunkline.transaction.connection import KNOWN, async_runner, runner
 from trunkline.transaction.payload_text import PayloadText
 from trunkline.transaction.sync_queue import SyncQueue
 from trunkline.worker import Task
-from trunkline.worker.setup import schema_of
 
 T = TypeVar("T")
 
@@ -69,6 +69,12 @@ def queue(connection: Awaiting, name: str, type: type[T] | Codec[T], *, schema: 
 @overload
 def queue(connection: OfDjango, name: str, type: type[T] | Codec[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 @overload
+def queue(connection: Blocking, name: str, type: object, *, schema: str | None = ...) -> SyncQueue[Any]: ...
+@overload
+def queue(connection: Awaiting, name: str, type: object, *, schema: str | None = ...) -> AsyncQueue[Any]: ...
+@overload
+def queue(connection: OfDjango, name: str, type: object, *, schema: str | None = ...) -> SyncQueue[Any]: ...
+@overload
 def queue(connection: Blocking, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 @overload
 def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> AsyncQueue[T]: ...
@@ -80,9 +86,9 @@ def queue(connection: Any, name: Any, type: Any = Any, *, schema: str | None = N
 
     `name` and `type` are as in `Db.queue`. Instead of both, pass a queue that `Db.queue` opened, or
     a task. `schema` is the schema that contains the queues. Its default is the schema of the queue
-    or of the task's application, or the value of TRUNKLINE_SCHEMA. The call costs nothing until a
-    verb is called. On a connection with autocommit, each verb is a transaction, and `take` is
-    refused. Raises `TypeError` for any other connection.
+    or of the task's application, or the one that the environment names (TRUNKLINE_SCHEMA or
+    PGSERVICE). The call costs nothing until a verb is called. On a connection with autocommit, each
+    verb is a transaction, and `take` is refused. Raises `TypeError` for any other connection.
     """
     codec = codec_of(type) if isinstance(name, str) else name.codec
     named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name

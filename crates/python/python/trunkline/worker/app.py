@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 from weakref import WeakSet
 
 from .. import sync
-from .._trunkline import Message
+from .._trunkline import Message, schema_of
 from ..db import Db
 from ..errors import NoQueue
 from ..queue import Queue
@@ -19,11 +19,12 @@ from .backoff import Backoff, Retry
 from .context import Context, Running
 from .life import Life
 from .opening import Opened, Opening
-from .setup import Setup, UnknownQueue, checked_name, schema_of
+from .setup import Setup, UnknownQueue, checked_name
 from .summary import Summary
-from .task import Place, Task
+from .task import Place, Task, underlying
 
 T = TypeVar("T")
+P = TypeVar("P", contravariant=True)
 
 #: The key of the database among the opened handles: no queue has this name.
 _DB = ""
@@ -107,8 +108,9 @@ class App:
         - ``async`` functions run in the event loop, other functions in threads, or with
           ``place="process"`` in processes.
         - If the function raises an exception, or returns one, its message is retried as ``retry``
-          says; :class:`RetryAfter` and :class:`Bury` override ``retry``. Any other result means
-          done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
+          says; :class:`RetryAfter` and :class:`Bury` override ``retry``. A list or another
+          collection with an exception, and work that has not ended (a coroutine, a ``map``, a
+          future), fail the message, too. Any other result means done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
           letter before the ``max_attempts`` of ``retry``: set both.
         - After ``timeout`` seconds the call has failed. A coroutine is then cancelled and a process
           is killed, but a thread runs until it ends.
@@ -125,12 +127,12 @@ class App:
             raise TypeError("a task is declared with parentheses: write @app.task() above the function")
 
         def decorate(function: Callable[..., Any]) -> Task[Any]:
-            name = checked_name("queue", queue or function.__name__)
+            name = checked_name("queue", queue or underlying(function).__name__)
             if name in self.tasks:
                 raise ValueError(f"queue {name!r} already has a task, {self.tasks[name].__name__}: give this task its own queue")
             made: Task[Any] = Task(
                 self,
-                function,
+                self._handler_of(function),
                 queue=name,
                 type=type,
                 retry=retry,
@@ -145,6 +147,10 @@ class App:
             return made
 
         return decorate
+
+    def _handler_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the handler for a task's function. A subclass may wrap the function."""
+        return function
 
     def schedule(
         self,
@@ -228,7 +234,7 @@ class App:
     @property
     def schema(self) -> str:
         """The name of the schema that contains the queues. Before the first connection, it is the
-        schema that the address or the environment names."""
+        schema that the address, its service or the environment names."""
         known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
         return known[0].schema if known else schema_of(self.url)
 
@@ -406,6 +412,30 @@ class _Run:
             self.life.stop()
 
 
+class _WithContext(Protocol[P]):
+    """A function of a payload that receives its context by name."""
+
+    def __call__(self, payload: P, /, *, context: Context) -> Any:
+        """Handles a payload."""
+        ...
+
+
+class _OfMessageAndContext(Protocol[P]):
+    """A function of a message that receives its context by name."""
+
+    def __call__(self, message: Message[P], /, *, context: Context) -> Any:
+        """Handles a message."""
+        ...
+
+
+class _OfContext(Protocol):
+    """A function without a payload that receives its context by name."""
+
+    def __call__(self, *, context: Context) -> Any:
+        """Handles a message without a payload."""
+        ...
+
+
 class _Decorator:
     """The type of ``task``'s result, for type checkers: it accepts functions of a payload or of a
     message, with or without a context, and functions without parameters."""
@@ -418,9 +448,15 @@ class _Decorator:
     @overload
     def __call__(self, function: Callable[[Message[T], Context], Any], /) -> Task[T]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
+    def __call__(self, function: _OfMessageAndContext[T], /) -> Task[T]: ...
+    @overload
     def __call__(self, function: Callable[[T], Any], /) -> Task[T]: ...
     @overload
     def __call__(self, function: Callable[[T, Context], Any], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: _WithContext[T], /) -> Task[T]: ...
+    @overload
+    def __call__(self, function: _OfContext, /) -> Task[None]: ...
     @overload
     def __call__(self, function: Callable[[], Any], /) -> Task[None]: ...
     def __call__(self, function: Callable[..., Any], /) -> Task[Any]:

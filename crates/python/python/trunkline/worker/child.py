@@ -7,34 +7,43 @@ import multiprocessing
 import os
 import pickle
 import signal
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
+from .. import os_threads
 from . import forks
 from .backoff import Bury, RetryAfter
-from .ending import check_finished, reason_of
+from .end_of_process import wait_for_parent
+from .ending import reason_of, unwrapped
+from .logs import Begun, begin
+from .results import check_returned, error_in, outcomes
 
 
 #: The signals that a terminal or a service manager sends to all processes of a group.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None) -> None:
+def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None, logs: Begun | None) -> None:
     """Runs the calls of the worker. In a Django project, `databases` are the names of its databases
-    by alias."""
+    by alias. `logs` are those of the worker's program."""
     # The worker ends this process, and responds to signals to the whole group. Signals are not
     # ignored, because the user's commands would inherit that setting.
     for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
-    threading.Thread(target=_until_orphaned, daemon=True).start()
+    # `threading` must not know the thread: gevent, which the modules may import, cannot replace the
+    # locks of imports if there is a second thread.
+    os_threads.original("_thread", "start_new_thread")(_until_orphaned, ())
     try:
+        if logs is not None and not logs.is_after_django:
+            begin(logs.level, logs.as_json)
         if databases is not None:  # the handlers' modules may import models
             import_module("trunkline.django.set_up").set_up(databases)
+        if logs is not None and logs.is_after_django:
+            begin(logs.level, logs.as_json)
         for module in modules:
             import_module(module)
     except BaseException as error:
@@ -58,7 +67,7 @@ def _until_orphaned() -> None:
     """Exits when the worker is gone, because nothing could receive an answer."""
     worker = multiprocessing.parent_process()
     if worker is not None:
-        worker.join()
+        wait_for_parent(worker)
         os._exit(1)
 
 
@@ -69,10 +78,10 @@ def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> t
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
         end_fork(None)
+        if is_batch and result is not None:
+            return "each", [_outcome(one) for one in outcomes(result)]
         check_returned(result)
-        if not is_batch or result is None:
-            return "done", None
-        return "each", [_outcome(one) for one in outcomes(result)]
+        return "done", None
     except BaseException as error:
         end_fork(error)
         return "failed", _written(error)
@@ -86,31 +95,6 @@ def _function(module: str, name: str) -> Any:
     return getattr(found, "function", found)
 
 
-def outcomes(result: object) -> Sequence[object]:
-    """Returns the result of a batch handler if it is a list, and raises ``TypeError`` otherwise."""
-    if not isinstance(result, (list, tuple)):
-        raise TypeError(f"a handler of batches must return None, or a list with None or an error for each message, not a {type(result).__name__}")
-    return cast(Sequence[object], result)
-
-
-def check_returned(result: object) -> None:
-    """Raises an exception that a handler returned instead of raising it, and an error for an object
-    that the handler should have run or awaited."""
-    if (error := error_in(result)) is not None:
-        raise error
-
-
-def error_in(outcome: object) -> BaseException | None:
-    """Returns the error that a handler returned, for its message or for one message of a batch. Any
-    other outcome means done."""
-    if isinstance(outcome, BaseException):
-        return outcome
-    if isinstance(outcome, type):
-        return outcome() if issubclass(outcome, BaseException) else None
-    check_finished(outcome)
-    return None
-
-
 def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
     try:
         error = error_in(outcome)
@@ -122,6 +106,7 @@ def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
 def _written(error: BaseException) -> tuple[str, bytes | None]:
     """Returns the error's reason, and the pickled error if pickling preserves it. A `Bury` or
     `RetryAfter` that pickling does not preserve keeps its meaning."""
+    error = unwrapped(error)
     pickled = _pickled(error)
     if pickled is None:
         try:

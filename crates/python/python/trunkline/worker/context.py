@@ -40,7 +40,7 @@ class Context:
     """A delivery of one message. A handler receives it through a parameter annotated with this
     class, or from :func:`current`."""
 
-    __slots__ = ("_delivery", "_is_cancelled", "_message", "_progress", "_told", "_waiter", "began", "queue")
+    __slots__ = ("_delivery", "_is_cancelled", "_message", "_progress", "_told", "_told_end", "_waiter", "began", "queue")
 
     def __init__(self, delivery: Delivery, queue: str) -> None:
         #: The name of the queue.
@@ -49,7 +49,7 @@ class Context:
         self._message: Any = None
         self._is_cancelled = False
         self._waiter: threading.Event | None = None
-        self._told = 0.0
+        self._told, self._told_end = 0.0, False
         self.began = time.monotonic()
         self._progress: tuple[float, float, str] | None = None
 
@@ -155,15 +155,14 @@ class Context:
 
     def progress(self, done: float, of: float = 1.0, note: str = "") -> None:
         """Reports the handler's progress to :meth:`App.running`, and to the log at most once a
-        second. Progress is not stored: if other processes need it, or it must survive a crash,
+        second, and once when it reaches ``of``. Progress is not stored: if other processes need it, or it must survive a crash,
         store it in a table of your own. Can be called from any thread."""
         self._progress = done, of, note
-        now = time.monotonic()
-        if now - self._told >= 1.0 or done >= of:
-            self._told = now
+        now, is_end = time.monotonic(), done >= of and not self._told_end
+        if now - self._told >= 1.0 or is_end:
+            self._told, self._told_end = now, self._told_end or is_end
             about = {"queue": self.queue, "id": self.id, "attempt": self.attempt, "done": done, "of": of}
             _logger.info("progress of message %d: %g of %g %s", self.id, done, of, note, extra=about)
-
 
     def running(self) -> Running:
         """Returns the handler's current state."""

@@ -4,8 +4,8 @@ fail."""
 
 from __future__ import annotations
 
-import inspect
 import logging
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
+from .results import decisive
 
 _logger = logging.getLogger("trunkline.worker")
 
@@ -32,24 +33,6 @@ _TEXT, _REASON = 2_000, 8_000
 _HERE = str(Path(__file__).parent)
 #: The attribute for the reason that a process wrote while it still had the traceback.
 WRITTEN = "__trunkline_reason__"
-
-
-class Unfinished(TypeError):
-    """A handler returned an object that it should have run or awaited."""
-
-
-def check_finished(result: object) -> None:
-    """Raises if a handler returned a coroutine or a generator, because then its work has not
-    started."""
-    if result is None or isinstance(result, (bool, int, str, bytes, list, tuple, dict)):
-        return
-    if inspect.iscoroutine(result):
-        result.close()  # otherwise Python warns that it was never awaited
-        raise Unfinished("the handler returned a coroutine that was not awaited: make it async, or await in it")
-    if inspect.isgenerator(result) or inspect.isasyncgen(result):
-        raise Unfinished("the handler returned a generator, whose body has not run: a handler must not yield")
-    if inspect.isawaitable(result):
-        raise Unfinished("the handler returned an awaitable that was not awaited: make it async, or await in it")
 
 
 def text_of(error: BaseException, most: int = _TEXT) -> str:
@@ -116,9 +99,26 @@ def _theirs(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def unwrapped(error: BaseException) -> BaseException:
+    """Returns the ``Bury`` or ``RetryAfter`` of a group that contains no other error, as a
+    ``TaskGroup`` raises it. Returns any other error unchanged."""
+    decides = decisive(_leaves(error))
+    return decides if isinstance(decides, (Bury, RetryAfter)) else error
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    # Python 3.10 has no groups; libraries for it use those of a package.
+    kinds: list[Any] = [getattr(sys.modules.get(module), "BaseExceptionGroup", None) for module in ("builtins", "exceptiongroup")]
+    group: Any = error
+    if not isinstance(error, tuple(kind for kind in kinds if kind is not None)):
+        return [error]
+    return [leaf for one in group.exceptions for leaf in _leaves(one)]
+
+
 def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float, str]:
     """Returns the ending of a message whose handler raised an error."""
     try:
+        error = unwrapped(error)
         if isinstance(error, Bury):
             return "dead", 0.0, text_of(error, _REASON) or "the handler buried the message"
         reason = reason_of(error)

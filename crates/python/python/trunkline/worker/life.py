@@ -20,11 +20,12 @@ from ..times import Wait, wait_of
 from ..tracing import handling, is_installed, is_recorded
 from . import forks
 from .backoff import Bury, RetryAfter, as_native
-from .child import check_returned, error_in, outcomes
 from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
+from .hanging import Hanging
 from .interrupt import cancellations, may_be_of_user
 from .processes import Processes, ProcessFailed, default_count
+from .results import check_returned, error_in, outcomes
 from .summary import Summary, summary_of
 from .task import Task
 from .threads import Threads
@@ -79,7 +80,10 @@ class Life:
         self._owner: asyncio.Task[Any] | None = None
         self._cancellations = 0
         self._end_fork = forks.ending()
-        self._threads = Threads(concurrency, self._fail)
+        self._hanging = Hanging(concurrency, self._fail)
+        self._threads = Threads(self._hanging)
+        #: The numbers of the calls that the worker has given up on, and said so.
+        self._given_up: set[int] = set()
         self._processes = Processes(count, in_processes, self._threads) if in_processes else None
         self._starts: list[Callable[[Delivery], None]] = [self._start_of(task) for task in tasks]
 
@@ -145,19 +149,27 @@ class Life:
         for one in self._station.news():
             if isinstance(one, Delivery):
                 self._starts[one.task](one)
-                continue
-            what, nr = one
-            running, context, _ = self._running.get(nr, (None, None, None))
-            if context is not None:
-                context.cancel()
-            if what == "over" and running is not None:
-                running.cancel()
-                running.add_done_callback(partial(self._forget, nr))
+            else:
+                self._give_up(*one)
+
+    def _give_up(self, what: str, nr: int) -> None:
+        """Tells a handler that its result will be discarded, and cancels it if its call is over."""
+        if (found := self._running.get(nr)) is None:
+            return
+        running, context, delivery = found
+        if context is not None:
+            context.cancel()
+        if what == "over":
+            self._given_up.add(nr)
+            self._tell_cancelled(delivery, self._why_over(delivery, context))
+            self._hanging.cancel(running)
+            running.add_done_callback(partial(self._forget, nr))
 
     def _forget(self, nr: int, _: object) -> None:
         """Removes a handler that was cancelled before its first step, because it did not remove
         itself."""
         self._running.pop(nr, None)
+        self._given_up.discard(nr)
 
     def _release_unbegun(self) -> None:
         """Releases the messages of handlers that were cancelled before their first step, for
@@ -171,7 +183,11 @@ class Life:
             if task.cancelled() or inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 task.cancel()
                 unbegun.append(delivery)
-        unbegun += [one for one in self._station.news() if isinstance(one, Delivery)]
+        for one in self._station.news():
+            if isinstance(one, Delivery):
+                unbegun.append(one)
+            else:
+                self._give_up(*one)
         self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
 
     def _start_of(self, task: Task[Any]) -> Callable[[Delivery], None]:
@@ -247,7 +263,6 @@ class Life:
                     places.append(place)
                 try:
                     result = (await call(payloads, None)) if payloads else None
-                    check_returned(result)
                     each = [None] * len(payloads) if result is None else outcomes(result)
                     if len(each) != len(payloads):
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
@@ -359,6 +374,23 @@ class Life:
             about=lambda: {"queue": task.queue, "id": message.id, "attempt": message.attempt, "verdict": kind},
         )
 
+    def _why_over(self, delivery: Delivery, context: Context | None) -> str:
+        """Returns the reason why the worker has given up on a call: its timeout, or the end of the
+        worker."""
+        timeout = self.tasks[delivery.task].timeout
+        took = 0.0 if context is None else time.monotonic() - context.began
+        if timeout is None or self._ends and took < timeout:
+            return "the handler did not end before the worker, which releases the message"
+        return f"the handler took longer than {timeout:g} s"
+
+    def _tell_cancelled(self, delivery: Delivery, reason: str) -> None:
+        """Logs why a handler was cancelled: its own ending does not contain the reason."""
+        task, messages = self.tasks[delivery.task], delivery.messages()
+        for message in messages:
+            logs.has_logged(task.queue, message.id, message.attempt)
+            about = {"queue": task.queue, "id": message.id, "attempt": message.attempt}
+            log(logging.WARNING, "message %d of %s: %s", message.id, task.queue, reason, about=partial(dict[str, Any], about))
+
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
         self._end_fork(None)
         self._running.pop(delivery.nr, None)
@@ -368,6 +400,10 @@ class Life:
 
     def _settle(self) -> None:
         answers, self._answers = self._answers, []
+        if not self._ends:
+            for delivery, ending in answers:
+                if ending is not None and delivery.nr not in self._given_up and (ending is CANCELLED or CANCELLED in ending):
+                    self._tell_cancelled(delivery, "the handler was cancelled")
         # If the worker was cancelled together with its handlers, `_ends` is set by now. It decides
         # the endings of cancelled handlers.
         self._station.settle(answers, self._ends)

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from .child import SIGNALS, main
+from .end_of_process import End
 from .ending import WRITTEN, log
+from .logs import begun
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ class _Process:
         # state.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        for end in (self._pipe, theirs):
+            os.set_blocking(end.fileno(), True)  # gevent makes both ends return at once
         self._worker = os.getpid()
-        self._process = context.Process(target=main, args=(theirs, modules, databases), name="trunkline-handlers")
+        self._process = context.Process(target=main, args=(theirs, modules, databases, begun()), name="trunkline-handlers")
         # Signals are blocked until the process has installed its signal handlers. The resource
         # tracker unblocks signals when it starts, so it must already run.
         resource_tracker.ensure_running()
@@ -60,6 +63,7 @@ class _Process:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        self._end = End(self._process)
 
     def ready(self) -> None:
         """Waits until the process has imported the modules of the handlers."""
@@ -72,7 +76,7 @@ class _Process:
 
     def is_alive(self) -> bool:
         """Returns false if the process has ended, for example while it was idle."""
-        return not wait([self._process.sentinel], 0)
+        return not self._end.wait(0)
 
     def exchange(self, request: bytes) -> Any:
         """Runs a call in the process, and returns the answer."""
@@ -83,7 +87,7 @@ class _Process:
         return self._receive()
 
     def _receive(self) -> Any:
-        wait([self._pipe, self._process.sentinel])
+        self._end.wait(None, self._pipe)
         try:
             if self._pipe.poll():
                 return pickle.loads(self._pipe.recv_bytes())
@@ -93,7 +97,7 @@ class _Process:
 
     def end(self, seconds: float) -> str:
         """Describes how the process ended, after a wait of at most `seconds` for its exit code."""
-        self._process.join(seconds)
+        self._end.wait(seconds)
         code = self._process.exitcode
         return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
 

@@ -15,20 +15,22 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
+from functools import partial
 from types import FrameType
 from typing import Any
 
+from .. import os_threads
 from ..errors import TrunklineError
 from ..times import bounded
 from .app import App
 from .ending import log
 from .find import NoApp, app_of
+from .hanging import TooManyHang
 from .logs import begin
 from .processes import ProcessFailed
 from .setup import UnknownQueue
 from .summary import Summary
 from .supervisor import supervise
-from .threads import TooManyHang
 
 _logger = logging.getLogger("trunkline.worker")
 #: An environment variable, which a supervisor sets for its processes: the supervisor's process id.
@@ -43,6 +45,12 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
         "and other messages are released without counting an attempt. A second signal, a second or more after the first, ends it immediately.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
+    add_options(parser)
+    return parser.parse_args(of)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a worker to a parser."""
     parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="maximum number of concurrent handlers in each process (100)")
     parser.add_argument("--processes", type=_count, default=1, metavar="N", help="number of processes; a process that dies is replaced (1)")
     parser.add_argument("--handler-processes", type=_count, metavar="N", help="maximum number of concurrent handlers that run in processes of their own, for each process of the worker (one per processor)")
@@ -56,7 +64,6 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--reload", action="store_true", help="restart when a Python file below this folder changes; for development")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="minimum level of the log (info)")
     parser.add_argument("--log-json", action="store_true", help="log one JSON object per line")
-    return parser.parse_args(of)
 
 
 def _count(said: str) -> int:
@@ -228,20 +235,21 @@ def console(program: Callable[[], object] = main) -> None:
         traceback.print_exc()
     # The interpreter joins the threads first, and then calls the functions of `atexit`, the last
     # one first.
-    joined = threading.Event()
-    atexit.register(joined.set)
-    threading.Thread(target=_end_late, args=(code, joined), name="trunkline-exit", daemon=True).start()
+    joining = os_threads.original("_thread", "allocate_lock")()
+    joining.acquire()
+    atexit.register(joining.release)
+    os_threads.start(partial(_end_late, code, joining), "trunkline-exit")
     sys.exit(code)  # type: ignore[arg-type]  # the code of the program, unchanged
 
 
-def _end_late(code: object, joined: threading.Event) -> None:
-    """Ends the process after some seconds, if other threads still run."""
+def _end_late(code: object, joining: threading.Lock) -> None:
+    """Ends the process after some seconds, if the interpreter still waits for other threads."""
     # Without other threads, the caller of `console` is still cleaning up.
     left: list[threading.Thread] = []
     while not left:
-        if joined.wait(_LAST):
+        if joining.acquire(timeout=_LAST):
             return
-        left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+        left = [thread for thread in threading.enumerate() if not (thread is threading.main_thread() or thread.daemon or os_threads.is_own(thread))]
     for thread in left:
         _logger.warning("thread %s still runs: ending without it", thread.name)
     logging.shutdown()

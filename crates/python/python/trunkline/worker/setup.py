@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Sequence, Set
 from typing import Any
@@ -36,12 +35,6 @@ def checked_name(what: str, name: str) -> str:
             f"pass {'queue' if what == 'queue' else 'name'}="
         )
     return name
-
-
-def schema_of(url: str) -> str:
-    """Returns the schema that an address or the environment names."""
-    named = re.search(r"(?:^|[\s?&])schema\s*=\s*'?(\w+)", url)
-    return named[1] if named else os.environ.get("TRUNKLINE_SCHEMA") or "trunkline"
 
 
 class Setup:

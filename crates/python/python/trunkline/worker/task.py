@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, MutableSequence, Reversible, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The types of the first parameter of a handler of batches.
+_LISTS = (list, Collection, Iterable, MutableSequence, Reversible, Sequence)
 #: The place where a handler runs: the event loop, a thread, or a separate process.
 Place = Literal["loop", "thread", "process"]
 
@@ -61,24 +64,27 @@ class Task(Generic[T]):
     ) -> None:
         # If a decorator wraps an async function, the wrapper either returns the function's
         # coroutine or has already run it.
-        inner = inspect.unwrap(function)
+        inner = underlying(function)
+        name: str = inner.__qualname__
         is_async = inspect.iscoroutinefunction(inner)
         if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, inner)):
-            raise TypeError(f"{function.__qualname__} yields, so calling it runs nothing: a handler must not be a generator")
+            raise TypeError(f"{name} yields, so calling it runs nothing: a handler must not be a generator")
         as_native(retry)  # raises if it is not a policy
         if is_async and place in ("thread", "process"):
-            raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
+            raise TypeError(f"{name} is async, so it runs in the event loop, not in a {place}")
         if not is_async and place == "loop":
-            raise TypeError(f"{function.__qualname__} is not async, so it would block the event loop: run it in a thread")
+            raise TypeError(f"{name} is not async, so it would block the event loop: run it in a thread")
         if place is not None and place not in get_args(Place):
             raise ValueError(f"a handler's place is 'loop', 'thread' or 'process', not {place!r}")
-        if place == "process" and "<locals>" in function.__qualname__:
+        if place == "process" and not _has_name(function):
+            raise TypeError(f"{name} is bound to values, so another process cannot find it by its name: make it a function of its module")
+        if place == "process" and "<locals>" in name:
             raise TypeError(
-                f"{function.__qualname__} is within another function, so another process cannot find it: define it in its module, and use "
+                f"{name} is within another function, so another process cannot find it: define it in its module, and use "
                 "functools.wraps in its decorators"
             )
         if timeout is not None and bounded(timeout) == 0:
-            raise ValueError(f"{function.__qualname__} has a timeout of zero: it must be more than zero")
+            raise ValueError(f"{name} has a timeout of zero: it must be more than zero")
         if lease is not None and not 0 < lease <= MOST:
             raise ValueError(f"a lease of {lease:g} s is out of bounds: more than zero, at most 365 days")
         if batch is not None:
@@ -103,11 +109,11 @@ class Task(Generic[T]):
         #: The name of the parameter that receives the context.
         self.context = parameters.context
         if self.context is not None and place == "process":
-            raise TypeError(f"{function.__qualname__} runs in a process, where there is no context")
+            raise TypeError(f"{name} runs in a process, where there is no context")
         self.codec: Codec[T] = codec_of(parameters.type if type is None else type)
-        self.__name__ = function.__name__
-        self.__doc__ = function.__doc__
-        self.__module__ = function.__module__
+        self.__name__ = inner.__name__
+        self.__doc__ = inner.__doc__
+        self.__module__ = inner.__module__
         self.__wrapped__ = function
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -130,11 +136,27 @@ class Task(Generic[T]):
         return TaskDraft(payload, Options(), self)
 
 
+def underlying(function: Callable[..., Any]) -> Any:
+    """Returns the function that decides a callable's name and kind: that of a decorator, of a
+    partial function or of an object with ``__call__``."""
+    found: Any = inspect.unwrap(function)
+    while not hasattr(found, "__qualname__"):
+        found = inspect.unwrap(found.func if isinstance(found, functools.partial) else found.__call__)
+    return found
+
+
+def _has_name(function: Any) -> bool:
+    """Returns true if a module contains the function itself under its name."""
+    function = inspect.unwrap(function)
+    return hasattr(function, "__qualname__") and (not inspect.ismethod(function) or inspect.isclass(function.__self__))
+
+
 class _Parameters:
     """The parameters of a handler, from its signature."""
 
     def __init__(self, function: Callable[..., Any], is_of_batches: bool, takes_context: bool) -> None:
-        hints = get_type_hints(function)
+        inner = underlying(function)
+        hints, name_of = get_type_hints(function if hasattr(function, "__qualname__") else inner), inner.__qualname__
         self.context: str | None = None
         self.type: Any = Any
         self.takes_payload = False
@@ -147,18 +169,20 @@ class _Parameters:
             if hint is Context or Context in get_args(hint):
                 self.context = name
                 if parameter.kind is parameter.POSITIONAL_ONLY:
-                    raise TypeError(f"{function.__qualname__} has a positional-only context: remove the `/`")
+                    raise TypeError(f"{name_of} has a positional-only context: remove the `/`")
             elif not self.takes_payload:
                 if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) or self.context is not None:
-                    raise TypeError(f"{function.__qualname__} must take its payload as its first argument, which {name} cannot be")
+                    raise TypeError(f"{name_of} must take its payload as its first argument, which {name} cannot be")
                 self.takes_payload = True
                 self.type = hint
             elif parameter.default is inspect.Parameter.empty:
-                raise TypeError(f"{function.__qualname__} takes one payload, but {name} is a second; use a dataclass for both")
+                raise TypeError(f"{name_of} takes one payload, but {name} is a second; use a dataclass for both")
         if is_of_batches and self.context is not None:
-            raise TypeError(f"{function.__qualname__} receives batches, so it has no context; let it take a list of Messages")
-        if is_of_batches and get_origin(self.type) in (list, Iterable) or is_of_batches and get_args(self.type):
-            (self.type, *_) = get_args(self.type)
+            raise TypeError(f"{name_of} receives batches, so it has no context; let it take a list of Messages")
+        if is_of_batches and self.type not in (Any, object):
+            if (get_origin(self.type) or self.type) not in _LISTS:
+                raise TypeError(f"{name_of} receives batches, so its first parameter is a list of payloads, as in list[str], not {self.type!r:.100}")
+            (self.type,) = get_args(self.type) or (Any,)
         if get_origin(self.type) is Message or self.type is Message:
             self.takes_messages = True
             self.type = (get_args(self.type) or (Any,))[0]

@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
+from .. import os_threads
 from . import forks
-from .ending import log
+from .hanging import Hanging
 
 #: The outcome of a function: true if it returned, and its result or error. An error is passed as a
 #: value, because a future cannot raise a ``StopIteration``.
 Outcome = tuple[bool, Any]
-#: The minimum number of threads, at any concurrency, that may hang in handlers after their
-#: timeouts.
-_LEAST = 16
-
-
-class TooManyHang(RuntimeError):
-    """Too many handlers exceeded their timeouts; the worker ends, so that it can be restarted."""
 
 
 class Threads:
     """Runs each function in its own thread. A thread whose function exceeded its timeout is
-    replaced, so no other function waits for it. If too many threads hang, the pool calls
-    ``exhausted``. The threads do not keep the interpreter from exiting."""
+    replaced, so no other function waits for it, and counts as hanging. The threads do not keep the
+    interpreter from exiting; threads that a function starts do."""
 
-    def __init__(self, concurrency: int, exhausted: Callable[[BaseException], None]) -> None:
+    def __init__(self, hanging: Hanging) -> None:
         self._loop = asyncio.get_running_loop()
         self._idle: list[SimpleQueue[Any]] = []
-        self._hanging = 0
-        self._most, self._exhausted = max(concurrency, _LEAST), exhausted
+        self._hanging = hanging
         self._is_closed = False
 
     async def call(self, function: Callable[[], Any]) -> Any:
@@ -50,7 +42,8 @@ class Threads:
             returned, result = await future
         except asyncio.CancelledError:
             if not future.done() or future.cancelled():
-                self._hangs(state)
+                state[0] = True
+                self._hanging.began()
             raise
         if returned:
             return result
@@ -68,21 +61,13 @@ class Threads:
             self._idle.pop().put(None)
 
     def _start(self) -> SimpleQueue[Any]:
-        work: SimpleQueue[Any] = SimpleQueue()
-        threading.Thread(target=_run, args=(work, self._loop), name="trunkline-handler", daemon=True).start()
+        work: SimpleQueue[Any] = os_threads.original("queue", "SimpleQueue")()
+        os_threads.start(partial(_run, work, self._loop), "trunkline-handler")
         return work
-
-    def _hangs(self, state: list[bool]) -> None:
-        state[0] = True
-        self._hanging += 1
-        if self._hanging == self._most:
-            self._exhausted(TooManyHang(f"{self._hanging} handlers outlived their timeouts and still run, each in a thread"))
-        elif self._hanging * 2 == self._most:
-            log(logging.WARNING, "%d handlers outlived their timeouts and still run; at %d the worker ends", self._hanging, self._most)
 
     def _ended(self, work: SimpleQueue[Any], state: list[bool], future: asyncio.Future[Outcome], outcome: Outcome) -> None:
         if state[0]:
-            self._hanging -= 1
+            self._hanging.ended()
         if self._is_closed:
             work.put(None)
         else:

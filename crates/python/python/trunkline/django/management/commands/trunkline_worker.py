@@ -15,8 +15,8 @@ from trunkline.django.place import application
 from trunkline.worker import program
 
 #: Options of `trunkline-worker` that have a value; they are passed on unchanged.
-VALUES = ("concurrency", "processes", "handler_processes", "shutdown_after", "log_level")
-FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
+VALUES = ("concurrency", "processes", "handler_processes", "wait", "shutdown_after", "log_level")
+FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report", "reload")
 
 
 class Command(BaseCommand):
@@ -25,15 +25,13 @@ class Command(BaseCommand):
     #: The command line that starts the worker again; None for that of `trunkline-worker`.
     _command: list[str] | None = None
 
-    help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT, then shuts down gracefully. See trunkline-worker --help."
+    help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT, then shuts down gracefully, like trunkline-worker."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declares the options of `trunkline-worker`."""
-        for name in VALUES:
-            parser.add_argument(f"--{name.replace('_', '-')}")
-        for name in FLAGS:
-            parser.add_argument(f"--{name.replace('_', '-')}", action="store_true")
-        parser.add_argument("--queue", action="append", default=[], help="work only on this queue; can be repeated")
+        program.add_options(parser)
+        # An option that is not given stays so: the settings' LOGGING applies without one.
+        parser.set_defaults(**dict.fromkeys(VALUES))
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs the command as a shell starts it: the process ends even if a handler's thread is
@@ -46,8 +44,7 @@ class Command(BaseCommand):
         application()  # raises if the setting is wrong
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
         given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
-        given += [f"--queue={queue}" for queue in options["queue"]]
-        # The settings' LOGGING applies, unless an option says otherwise.
+        given += [f"--queue={queue}" for queue in options["queue"] or ()]
         logs = options["log_level"] is not None or options["log_json"] or not logging.getLogger().handlers
         program.main([settings.TRUNKLINE_APP, *given], self._command, logs)
 

@@ -1,0 +1,108 @@
+"""A consumer hands out a prefetched message only while its lease lasts, and only in its own
+process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+import trunkline
+from trunkline.sync import Db, Queue
+
+
+@pytest.fixture
+def queue(url: str) -> Queue[int]:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int)
+    queue = db.queue("numbers", int)
+    queue.enqueue_many(range(10))
+    return queue
+
+
+async def _opened(url: str) -> trunkline.Queue[int]:
+    return await (await trunkline.Db.connect(url)).queue("numbers", int)
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_prefetched_leases_last_as_long_as_the_consumer_counts_on(face: str, queue: Queue[int], url: str, run: Any) -> None:
+    lease = timedelta(seconds=30)
+    other = Db.connect(url)
+    assert other.describe_queue("numbers").lease == lease
+
+    def check() -> None:
+        leased = [one for one in queue.peek(10) if one.state == "leased"]
+        assert len(leased) == 10
+        assert all(one.due_at > datetime.now(timezone.utc) + lease / 2 for one in leased)
+
+    async def story() -> None:
+        theirs = await _opened(url)
+        other.alter_queue("numbers", lease=1)
+        async with theirs.consumer() as messages:
+            await messages.__anext__()
+            check()
+
+    if face == "async":
+        run(story())
+        return
+    other.alter_queue("numbers", lease=1)
+    with queue.consumer() as messages:
+        next(messages)
+        check()
+
+
+def _in_fork(work: Callable[[], object]) -> str:
+    """Returns what a function returns in a fork, or the text of its error."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            try:
+                said = repr(work())
+            except BaseException as error:
+                said = f"{type(error).__name__}: {error}"
+            os.write(writing, said.encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as text:
+        said = text.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_fork_receives_no_message_of_its_parent(queue: Queue[int]) -> None:
+    with queue.consumer() as messages:
+        got = [next(messages)]
+        assert "of which this process is a fork" in _in_fork(lambda: next(messages))
+        assert _in_fork(messages.close) == "None"
+        assert _in_fork(lambda: messages.__exit__(None, None, None)) == "None"
+        assert _in_fork(messages.__del__) == "None"
+        got += [next(messages) for _ in range(9)]
+        queue.ack(got)
+    assert sorted(one.payload for one in got) == list(range(10))
+    assert queue.stats().messages == 0
+
+
+def test_fork_receives_no_message_of_its_parent_in_an_event_loop(queue: Queue[int], url: str) -> None:
+    loop = asyncio.new_event_loop()
+    theirs = loop.run_until_complete(_opened(url))
+    messages = theirs.consumer()
+    got = [loop.run_until_complete(messages.__anext__())]
+
+    def within() -> object:
+        return asyncio.run(messages.__anext__())  # type: ignore[arg-type]
+
+    assert "of which this process is a fork" in _in_fork(within)
+    assert _in_fork(messages.close) == "None"
+    got += [loop.run_until_complete(messages.__anext__()) for _ in range(9)]
+    loop.run_until_complete(theirs.ack(got))
+    assert sorted(one.payload for one in got) == list(range(10))
+    del messages
+    gc.collect()
+    assert queue.stats().messages == 0
+    loop.close()
