@@ -33,7 +33,11 @@ use self::{
     findings::{AGAIN, CheckRow, LISTENING, QUEUES, STANDBY, deaf, finding, standby, unchecked, untested},
     limit::Limit,
 };
-use crate::{metrics::ask::within, reason::reason, schema::Text};
+use crate::{
+    metrics::ask::within,
+    reason::{reason, server_reason},
+    schema::Text,
+};
 
 /// The severity of a finding, ordered from the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,15 +168,18 @@ impl Doctor {
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
         let (mut findings, limit) = (Vec::new(), Limit::starting_now());
         // Every check uses the same connection, because the server may have few free ones.
-        let is_standby = Text::of(db, "select pg_catalog.pg_is_in_recovery()");
-        let (is_standby,): (bool,) = match limit.first(within(db, is_standby, (), SERVER)).await {
-            Ok(is_standby) => is_standby?,
+        let first =
+            "select pg_catalog.pg_is_in_recovery(), pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))";
+        let first = within::<_, (bool, String)>(db, Text::of(db, first), (), SERVER);
+        let (is_standby, role) = match limit.first(first).await {
+            Ok(first) => first?,
             Err(late) => return Ok(vec![late.finding(STANDBY, None)]),
         };
+        let of = &Examination { db, limit, role };
         findings.extend(Some(standby()).filter(|_| is_standby && self.wants(STANDBY)));
         for (check, text) in OF_DATABASE.iter().filter(|(check, _)| self.wants(check)) {
             if !(is_standby && OF_PRIMARY.contains(check)) {
-                findings.extend(self.ask(db, limit, check, None, Text::of(db, text)).await?);
+                findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
             }
         }
         let moves = Text::of(db, "select pg_catalog.to_regclass('trunkline.moving') is not null");
@@ -187,13 +194,13 @@ impl Doctor {
                 }
             };
         if has_moved {
-            findings.extend(self.ask(db, limit, check, None, Text::of(db, text)).await?);
+            findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
         }
-        let no_index: Vec<String> =
-            findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
+        let explains = |one: &&Finding| ["indexes", "payloads"].contains(&one.check);
+        let no_plan: Vec<String> = findings.iter().filter(explains).filter_map(|one| one.queue.clone()).collect();
         let mut queues = match limit.answer(db.list_queues()).await {
             Ok(Err(error)) if lacks_right(&error) => {
-                let unlisted = || unchecked(QUEUES, None, &reason(&error), &as_operator(db, None));
+                let unlisted = || unchecked(QUEUES, None, &server_reason(&error), &of.as_operator(None));
                 findings.extend(self.wants(QUEUES).then(unlisted));
                 Vec::new()
             }
@@ -206,7 +213,7 @@ impl Doctor {
         queues.retain(|queue| self.wants_queue(&queue.name));
         let pages: Vec<Vec<Description>> = queues.chunks(PAGE).map(<[_]>::to_vec).collect();
         let at_a_time = if pages.len() > 1 { connections(db).await } else { 1 };
-        let pages = pages.into_iter().map(|page| self.of_page(db, limit, page, &no_index));
+        let pages = pages.into_iter().map(|page| self.of_page(of, page, &no_plan));
         let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(at_a_time).try_collect().await?;
         findings.extend(of_queues.into_iter().flatten());
         if self.wants(LISTENING) && !is_standby {
@@ -224,14 +231,8 @@ impl Doctor {
 
     /// Examines up to `PAGE` queues: one statement for each check, and one for all plans. Returns
     /// the findings by queue, in the order of the checks.
-    async fn of_page(
-        &self,
-        db: &Db,
-        limit: Limit,
-        page: Vec<Description>,
-        no_index: &[String],
-    ) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
+    async fn of_page(&self, of: &Examination<'_>, page: Vec<Description>, no_plan: &[String]) -> Result<Vec<Finding>> {
+        let (mut findings, Examination { db, limit, .. }) = (Vec::new(), of);
         for (check, text) in OF_QUEUES.iter().flat_map(|some| *some).filter(|(check, _)| self.wants(check)) {
             let queues: Vec<&Description> = page.iter().filter(|queue| checks::applies(check, queue)).collect();
             let texts = queues.iter().map(|queue| checks::of_queue(db, text, queue));
@@ -242,7 +243,7 @@ impl Doctor {
                 Ok(Err(_)) => {
                     for queue in queues {
                         let text = checks::of_queue(db, text, queue);
-                        findings.extend(self.ask(db, limit, check, Some(&queue.name), text).await?);
+                        findings.extend(self.ask(of, check, Some(&queue.name), text).await?);
                     }
                 }
                 // The server limits a statement to less time, so it would answer no other either.
@@ -250,10 +251,10 @@ impl Doctor {
             }
         }
         if self.wants(plans::NAME) {
-            let queues: Vec<&Description> = page.iter().filter(|queue| !no_index.contains(&queue.name)).collect();
-            for queue in plans::suspects(db, limit, queues).await {
+            let queues: Vec<&Description> = page.iter().filter(|queue| !no_plan.contains(&queue.name)).collect();
+            for queue in plans::suspects(db, *limit, queues).await {
                 let plan = async { Ok(plans::examine(db, queue).await?.into_iter().collect()) };
-                findings.extend(answered(db, limit, plans::NAME, Some(&queue.name), plan).await?);
+                findings.extend(answered(of, plans::NAME, Some(&queue.name), plan).await?);
             }
         }
         // The sort is stable, so the findings of a queue keep the order of the checks.
@@ -272,13 +273,12 @@ impl Doctor {
 
     async fn ask(
         &self,
-        db: &Db,
-        limit: Limit,
+        of: &Examination<'_>,
         check: &'static str,
         queue: Option<&str>,
         text: Text,
     ) -> Result<Vec<Finding>> {
-        answered(db, limit, check, queue, self.rows(db, check, text)).await
+        answered(of, check, queue, self.rows(of.db, check, text)).await
     }
 }
 
@@ -294,15 +294,14 @@ async fn connections(db: &Db) -> usize {
 /// Returns the findings of a statement. If the server refuses it or takes too long, that is a
 /// finding.
 async fn answered(
-    db: &Db,
-    limit: Limit,
+    of: &Examination<'_>,
     check: &'static str,
     queue: Option<&str>,
     found: impl Future<Output = Result<Vec<Finding>>>,
 ) -> Result<Vec<Finding>> {
-    match limit.answer(found).await {
+    match of.limit.answer(found).await {
         Ok(Err(error)) if lacks_right(&error) => {
-            Ok(vec![unchecked(check, queue, &reason(&error), &as_operator(db, queue))])
+            Ok(vec![unchecked(check, queue, &reason(&error), &of.as_operator(queue))])
         }
         Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
         Ok(found) => found,
@@ -310,10 +309,21 @@ async fn answered(
     }
 }
 
-/// Returns the statement that grants the rights of an operator.
-fn as_operator(db: &Db, queue: Option<&str>) -> String {
-    let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
-    format!("select {}.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema", db.schema_name())
+/// One run of the doctor.
+struct Examination<'a> {
+    db: &'a Db,
+    limit: Limit,
+    /// The doctor's own role, as a literal.
+    role: String,
+}
+
+impl Examination<'_> {
+    /// Returns the statement that grants this role the rights of an operator.
+    fn as_operator(&self, queue: Option<&str>) -> String {
+        let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
+        let (schema, role) = (self.db.schema_name(), &self.role);
+        format!("select {schema}.grant_rights({role}, 'operator'{of_queue}); -- as the owner of the schema")
+    }
 }
 
 fn lacks_right(error: &Error) -> bool {
