@@ -42,7 +42,7 @@ const STATES: [(&str, &str); 4] =
 const SHOWN: usize = 8;
 
 impl Verdict {
-    /// Returns the summary. `problem` is the reason why the numbers are not updated, if there is one.
+    /// Returns the summary. `problem` is the reason if the numbers are not updated.
     pub fn of(picture: &Gathered, problem: Option<&str>) -> Self {
         let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
         let of_state = |state: &str| rows.iter().filter(|row| row.states.contains(&state)).count();

@@ -122,7 +122,7 @@ impl Workings {
         all
     }
 
-    /// Returns true if the role may not see a part, so that the page does not claim that it is empty.
+    /// Returns true if the role may not see a part. The page must not call that part empty.
     pub fn hides(&self, what: &str) -> bool {
         self.hidden.iter().any(|hidden| hidden.split(':').next() == Some(what))
     }
