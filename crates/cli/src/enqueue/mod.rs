@@ -305,9 +305,10 @@ impl LineLoad<'_> {
             let entries = part.iter().filter_map(|(_, entry)| entry.as_ref().ok());
             match self.queue.enqueue_many(entries.map(Entry::draft)).await {
                 Ok(enqueued) => {
-                    let before = self.taken.count();
-                    enqueued.iter().for_each(|(_, one)| self.taken.met(*one));
-                    self.enqueued += enqueued.len() as u64 + before - self.taken.count();
+                    for (_, one) in enqueued {
+                        self.enqueued += u64::from(one.is_new());
+                        self.taken.met(one);
+                    }
                 }
                 Err(error) if error.is_bad_payload() => {
                     if let [(line, _)] = part {

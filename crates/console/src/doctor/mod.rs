@@ -171,7 +171,7 @@ impl Doctor {
         let first =
             "select pg_catalog.pg_is_in_recovery(), pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))";
         let first = within::<_, (bool, String)>(db, Text::of(db, first), (), SERVER);
-        let (is_standby, role) = match limit.first(first).await {
+        let (is_standby, role) = match limit.first(Box::pin(first)).await {
             Ok(first) => first?,
             Err(late) => return Ok(vec![late.finding(STANDBY, None)]),
         };
@@ -185,7 +185,7 @@ impl Doctor {
         let moves = Text::of(db, "select pg_catalog.to_regclass('trunkline.moving') is not null");
         let (check, text) = MOVING;
         let has_moved = self.wants(check)
-            && match limit.answer(within::<_, (bool,)>(db, moves, (), SERVER)).await {
+            && match limit.answer(Box::pin(within::<_, (bool,)>(db, moves, (), SERVER))).await {
                 Ok(Err(error)) if lacks_right(&error) => false, // a finding about the queues follows
                 Ok(found) => found?.0,
                 Err(late) => {
@@ -278,7 +278,7 @@ impl Doctor {
         queue: Option<&str>,
         text: Text,
     ) -> Result<Vec<Finding>> {
-        answered(of, check, queue, self.rows(of.db, check, text)).await
+        answered(of, check, queue, Box::pin(self.rows(of.db, check, text))).await
     }
 }
 
