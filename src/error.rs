@@ -19,7 +19,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use self::server::ServerError;
 use self::{
-    advice::{advice, is_other_type, misses_queue, misses_queue_in},
+    advice::{advice, is_other_type, misses_queue, misses_queue_in, pooler_advice},
     words::{listed, no_queue, of_schema, of_shards, placed, reasons, shortened},
 };
 pub(crate) use self::{
@@ -84,7 +84,7 @@ pub(crate) enum Kind {
     )]
     TooMuch { text: String, limit: usize },
     /// The server rejected one of the user's statements.
-    #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
+    #[error("{}{}{}", .error.told(), placed(*.place, .text.as_deref()), pooler_advice(.error))]
     Statement {
         place: usize,
         text: Option<Arc<str>>,

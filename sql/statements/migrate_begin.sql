@@ -34,7 +34,9 @@ begin
     if stranger is not null then
         raise exception 'the schema, or something in it, belongs to %, not to %', stranger, current_user
             using errcode = 'insufficient_privilege',
-                  hint = format('Migrate as %s, or give the schema and all that is in it to %s, if it is trusted.', stranger, current_user);
+                  hint = case when stranger = 'pg_database_owner'
+                              then 'Use a schema that belongs to Trunkline alone: name it with --schema NAME, or with schema=NAME in the connection string.'
+                              else format('Migrate as %s, or give the schema and all that is in it to %s, if it is trusted.', stranger, current_user) end;
     end if;
     while to_regclass('trunkline.migration') is null loop
         begin

@@ -8,6 +8,9 @@ use crate::error::server::ServerError;
 pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {
     let queue = queue.unwrap_or("QUEUE");
     if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
+        if error.hint.is_some() {
+            return String::new(); // one of the schema's functions raised the error, with advice of its own
+        }
         let (needs, role) = right(what);
         return match role {
             Some(role) => format!(". {needs}; run `trunkline grant {queue} {role} ROLE`"),
@@ -33,11 +36,6 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
             ". Queue {queue} was dropped, and created again with payloads of another type: open it again with that type"
         );
     }
-    if [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code) {
-        return ". A pooler in transaction mode may share the server's sessions: set its max_prepared_statements (PgBouncer from 1.21 on), or \
-                prepared_statements=off in the connection string"
-            .to_owned();
-    }
     if is_drained(error) {
         return format!(
             ". The queue was drained on this server and takes no messages any more: enqueue on another shard, or undo the drain \
@@ -49,7 +47,16 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
                 all hosts with target_session_attrs=read-write"
             .to_owned();
     }
-    String::new()
+    pooler_advice(error).to_owned()
+}
+
+/// Returns advice for an error of a session that a pooler has swapped for another one.
+pub(super) fn pooler_advice(error: &ServerError) -> &'static str {
+    if [SqlState::DUPLICATE_PSTATEMENT, SqlState::INVALID_SQL_STATEMENT_NAME].contains(&error.code) {
+        return ". A pooler in transaction mode may share the server's sessions: set its max_prepared_statements (PgBouncer from 1.21 on), or \
+                prepared_statements=off in the connection string";
+    }
+    ""
 }
 
 /// Returns the right that a statement needs, and the options of `trunkline grant` that grant the
@@ -67,7 +74,7 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         ),
         "enqueue_unique" | "enqueue_in_unique" => (
             "To enqueue, a role needs the rights of a producer; to replace waiting messages, also those of a consumer",
-            Some("--consumer"),
+            Some("--producer ROLE --consumer"),
         ),
         "take" | "cut" | "lease" | "lease_apart" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
         | "retry" | "bury" | "extend" | "charge" | "wait_for" | "wait_no_more" => (
@@ -82,14 +89,14 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
         "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule"
         | "tick" | "place_schedules" | "schedules_due_in" | "claim_schedules" => (
             "Only the schema's owner and operators of all queues may use schedules: \
-             `select trunkline.grant_rights('ROLE', 'operator')` makes a role such an operator",
+             `trunkline grant --all --operator ROLE` makes a role such an operator",
             None,
         ),
         "create_queue" | "alter_queue" | "limit_queue" | "pause_queue" | "resume_queue" | "drop_queue" | "grant"
-        | "revoke" | "seal" | "unseal" | "set_drains" | "migrate" | "migrate_record" => {
-            ("Only the role that owns the schema `trunkline` may do this", None)
-        }
-        "purge" | "stats" | "peek" | "dead" | "archived" | "cancel" | "cancel_in" | "reschedule" | "reschedule_in" => {
+        | "revoke" | "seal" | "unseal" | "set_drains" | "migrate" | "migrate_record" | "teardown" | "teardown_few"
+        | "teardown_many" => ("Only the role that owns the schema may do this", None),
+        "purge" | "stats" | "peek" | "find" | "dead" | "archived" | "cancel" | "cancel_in" | "reschedule"
+        | "reschedule_in" => {
             ("To read, change or purge a queue's messages, a role needs the rights of a consumer", Some("--consumer"))
         }
         "prune" | "replay" | "discard" => {

@@ -211,8 +211,9 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     let sql = connect(&url).await;
-    assert!(!db.notifications_arrive().await, "through the pooler");
-    assert!(Db::connect(&url).await.expect("connected").notifications_arrive().await, "past it");
+    assert!(!db.notifications_arrive().await.expect("tested"), "through the pooler");
+    let past = Db::connect(&url).await.expect("connected");
+    assert!(past.notifications_arrive().await.expect("tested"), "past it");
     for wait in [Wait::Notify, Wait::Adaptive] {
         let (found, mut finds) = mpsc::unbounded_channel();
         let mut consumer = queue.consumer(wait);
@@ -228,4 +229,14 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         }
         consuming.abort();
     }
+}
+
+/// The error of a session that a pooler has swapped for another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn own_statement_that_a_pooler_breaks_gets_the_advice_of_all_others() {
+    let db = Db::connect(&database().await).await.expect("connected");
+    let lost = Statement::<(), ()>::new("deallocate of_another_session");
+    let error = db.run(&lost, ()).await.expect_err("there is no such statement").to_string();
+    assert!(error.contains("set its max_prepared_statements"), "{error}");
+    assert!(error.contains("(statement 1 in the pipeline: deallocate of_another_session)"), "{error}");
 }

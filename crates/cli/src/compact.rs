@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use trunkline::{Payload, Queue, postgres::Statement};
 
-use crate::{any::AnyQueue, database::Database, error::Result, number, print, time};
+use crate::{
+    any::AnyQueue,
+    database::Database,
+    error::{Error, Result, lacks_right},
+    number, print, time,
+};
 
 /// The arguments of `trunkline compact`.
 #[derive(Debug, clap::Args)]
@@ -13,7 +18,7 @@ Deleted rows occupy disk space until vacuum removes them, which it cannot do whi
 is open. This command copies the messages, which are few then, into an empty file. Programs that consume
 with the library do so by themselves, for tables of 32 MB or more. If all consumers use SQL, run this
 command with --if-held from a cron job. If a session is in the way, the command frees 0 bytes, and writes
-the reason to standard error.
+the reason to standard error. The role needs the rights of a consumer.
 
 Example:
   trunkline compact emails")]
@@ -35,12 +40,20 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let how = (args.at_least, args.max_pause.as_secs_f64(), args.if_held);
     let queue = database.queue_unread(&args.queue).await?;
     let compacted = match &queue {
-        AnyQueue::One(queue) => vec![compact(queue.clone(), how).await?],
+        AnyQueue::One(queue) => compact(queue.clone(), how).await.map(|one| vec![one]),
         AnyQueue::Sharded { queue, .. } => {
             let parts = queue.on_each(|part| compact(part, how)).await;
-            parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()?
+            parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()
         }
     };
+    let compacted: Vec<Compacted> = compacted.map_err(|error| match lacks_right(&error) {
+        true => Error::new(format!(
+            "permission denied for the tables of queue {0:?}. To compact a queue, a role needs the rights of a consumer; \
+             run `trunkline grant {0} --consumer ROLE`",
+            args.queue
+        )),
+        false => error.into(),
+    })?;
     for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
         print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
     }

@@ -26,7 +26,8 @@ operators may also act. --hash-password makes a HASH of the password on standard
 is written to the table trunkline.audit. Actions are limited to the rights of the role that the
 console connects as.
 
-/metrics serves metrics for Prometheus, and /healthz reports whether the database answers.
+/metrics serves metrics for Prometheus. /healthz reports whether the database answers and the queues can
+be read.
 
 Examples:
   trunkline console
@@ -140,6 +141,7 @@ fn read(file: &Path) -> Result<String> {
 }
 
 fn hash() -> Result<()> {
+    crate::closed::check_input()?;
     let mut line = String::new();
     stdin().lock().read_line(&mut line).map_err(|cause| Error::new(format!("cannot read the password: {cause}")))?;
     let hash = web::hash(line.trim_end_matches(['\r', '\n'])).map_err(Error::usage)?;

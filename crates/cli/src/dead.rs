@@ -39,16 +39,26 @@ Examples:
         json: bool,
     },
     /// Make dead letters due again, under the same ids, with their attempts reset; prints how many
-    #[command(after_help = "\
+    #[command(
+        override_usage = "\
+trunkline dead replay [OPTIONS] <QUEUE> <ID>...
+       trunkline dead replay [OPTIONS] <QUEUE> --all",
+        after_help = "\
 Examples:
   trunkline dead replay emails 1024 1025
-  trunkline dead replay emails --all")]
+  trunkline dead replay emails --all"
+    )]
     Replay(Which),
     /// Delete dead letters for good; prints how many
-    #[command(after_help = "\
+    #[command(
+        override_usage = "\
+trunkline dead discard [OPTIONS] <QUEUE> <ID>...
+       trunkline dead discard [OPTIONS] <QUEUE> --all",
+        after_help = "\
 Examples:
   trunkline dead discard emails 1024 1025
-  trunkline dead discard emails --all --yes")]
+  trunkline dead discard emails --all --yes"
+    )]
     Discard {
         #[command(flatten)]
         which: Which,

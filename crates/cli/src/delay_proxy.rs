@@ -60,10 +60,10 @@ fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
     let addr = proxy.addr();
     let host = if addr.ip().is_unspecified() { "127.0.0.1".to_owned() } else { addr.ip().to_string() };
     let (port, millis) = (addr.port(), delay.as_nanos() as f64 / 1e6);
-    print::line(format!(
+    print::if_open(print::line(format!(
         "listening on {addr}, {millis} ms each way to {server}: PGHOST={host} PGPORT={port}, or \
          psql \"host={host} port={port}\""
-    ))?;
+    )))?;
     Ok(proxy)
 }
 

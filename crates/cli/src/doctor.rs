@@ -101,7 +101,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         let told: Vec<String> = found.iter().map(|(server, finding)| told(server, finding)).collect();
         print::text(told.join("\n"))
     };
-    verdict(&found, args.strict).and(written) // a closed reader does not hide the verdict
+    verdict(&found, args.strict).and(print::if_open(written)) // a closed reader does not hide the verdict
 }
 
 /// Returns the names that leave out no queue.

@@ -22,6 +22,8 @@ pub enum Error {
     Found(String, u8),
     /// The reader of the output is gone. This is not an error for the user.
     OutputClosed,
+    /// The program was started without a standard output; exit code 1.
+    NoOutput,
 }
 
 impl Error {
@@ -43,7 +45,7 @@ impl Error {
             Self::OutputClosed => 0,
             Self::Usage(..) => 2,
             Self::Found(_, code) => *code,
-            Self::Failed(..) | Self::Database(_) => 1,
+            Self::Failed(..) | Self::Database(_) | Self::NoOutput => 1,
         }
     }
 
@@ -54,6 +56,7 @@ impl Error {
             Self::Usage(text, _) => Self::Usage(text, Some(hint.into())),
             found @ Self::Found(..) => found,
             Self::OutputClosed => Self::OutputClosed,
+            Self::NoOutput => Self::NoOutput,
         }
     }
 
@@ -77,6 +80,11 @@ impl Error {
                 (text.clone(), Some(hint.clone().unwrap_or_else(usual)))
             }
             Self::OutputClosed => ("standard output was closed".to_owned(), None),
+            Self::NoOutput => (
+                "standard output is closed, or is /dev/null opened for reading and writing: nothing was printed"
+                    .to_owned(),
+                Some("to discard the output, open it for writing alone, as >/dev/null does".to_owned()),
+            ),
         }
     }
 

@@ -11,6 +11,7 @@ use std::{
 use trunkline::MAX_PAYLOAD;
 
 use crate::{
+    closed,
     error::{Error, Result},
     text::Text,
 };
@@ -46,7 +47,10 @@ fn only_once() -> Error {
 fn whole(path: &Path) -> Result<Text> {
     let name = if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() };
     let bytes = match path == Path::new(STDIN) {
-        true => bounded(io::stdin().lock(), MAX_PAYLOAD),
+        true => {
+            closed::check_input()?;
+            bounded(io::stdin().lock(), MAX_PAYLOAD)
+        }
         false => File::open(path).and_then(|file| bounded(file, MAX_PAYLOAD)),
     };
     match bytes.map_err(|cause| Error::new(format!("cannot read {name}: {cause}")))? {

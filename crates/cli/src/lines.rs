@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 use crate::{
+    closed,
     error::{Error, Result},
     progress,
     text::Text,
@@ -39,6 +40,7 @@ impl Lines {
     pub fn open(path: &Path, longest: usize) -> Result<Self> {
         let failed = |cause: &io::Error| Error::new(format!("cannot read {}: {cause}", path.display()));
         let (input, length, is_idle): (Box<dyn Read + Send>, _, fn() -> bool) = if path == Path::new("-") {
+            closed::check_input()?;
             (Box::new(io::stdin()), None, is_stdin_idle)
         } else {
             let file = File::open(path).map_err(|cause| failed(&cause))?;

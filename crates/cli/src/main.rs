@@ -4,6 +4,8 @@
 #![deny(clippy::print_stdout)]
 
 mod own_words;
+mod closed;
+mod warnings;
 mod clean;
 mod float;
 mod text;
@@ -149,7 +151,7 @@ Examples:
         subcommand,
         after_help = "\
 Examples:
-  trunkline schedule set nightly reports '0 3 * * *' 'all customers' --zone Europe/Berlin
+  trunkline schedule set nightly digests '0 3 * * *' 'all customers' --zone Europe/Berlin
   trunkline schedule list"
     )]
     Schedule(schedule::Verb),
@@ -227,6 +229,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
 }
 
 fn main() -> ExitCode {
+    warnings::show();
     let program =
         Program::from_arg_matches(&help::with_negative_values(help::laid_out(Program::command())).get_matches());
     match on_runtime(program.unwrap_or_else(|wrong| wrong.exit())) {

@@ -2,12 +2,9 @@
 //! it.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read, Write},
-    os::{
-        fd::AsFd,
-        unix::fs::{FileTypeExt, MetadataExt},
-    },
+    fs::File,
+    io::{self, Write},
+    os::{fd::AsFd, unix::fs::FileTypeExt},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +17,10 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
 
-use crate::error::{Error, Result};
+use crate::{
+    closed::is_output_closed,
+    error::{Error, Result},
+};
 
 /// The maximum size of a write to a pipe that the system does not split. So if a write of this size
 /// blocks, no part of it has been written.
@@ -74,18 +74,11 @@ pub struct Outlet {
     is_pipe: bool,
 }
 
-/// Returns true if the program was started without a standard output. Then Rust opens `/dev/null`
-/// instead, for reading and writing; a shell opens it for writing only.
-fn was_closed(mut out: &File) -> bool {
-    let device = |found: io::Result<fs::Metadata>| found.map(|found| found.rdev()).ok();
-    device(out.metadata()) == device(fs::metadata("/dev/null")) && out.read(&mut [0]).is_ok()
-}
-
 impl Outlet {
     pub fn stdout() -> Result<Self> {
         let out = io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Error::output(&cause))?;
         let out = Arc::new(File::from(out));
-        if was_closed(&out) {
+        if is_output_closed() {
             let why =
                 "standard output is closed, or is /dev/null opened for reading and writing: no message was dequeued";
             return Err(Error::new(why).hint("to discard messages, open it for writing alone, as >/dev/null does"));

@@ -40,7 +40,10 @@ pub async fn run(verb: Verb) -> Result<()> {
 fn status() -> Result<()> {
     let folder = Cluster::usual_place()?;
     match Cluster::status(&folder) {
-        Some(running) => print::line(format!("running as process {} in {}", running.pid(), folder.display())),
+        Some(running) => {
+            let place = folder.display();
+            print::if_open(print::line(format!("running as process {} in {place}", running.pid())))
+        }
         None => Err(Error::new(format!("no private PostgreSQL is running in {}", folder.display()))
             .hint("it starts when it is first needed, or with `trunkline postgres url`")),
     }
@@ -50,8 +53,8 @@ fn stop() -> Result<()> {
     match Cluster::attach(Cluster::usual_place()?)? {
         Some(cluster) => {
             cluster.stop(Stop::Fast)?;
-            print::line("stopped")
+            print::after_change(print::line("stopped"))
         }
-        None => print::line("it was not running"),
+        None => print::if_open(print::line("it was not running")),
     }
 }

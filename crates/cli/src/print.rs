@@ -9,11 +9,15 @@ use trunkline::Description;
 
 use crate::{
     clean::clean,
+    closed::is_output_closed,
     error::{Error, Result},
 };
 
-/// Writes a text unchanged.
+/// Writes a text unchanged. Fails if the program was started without a standard output.
 pub fn text(text: impl AsRef<[u8]>) -> Result<()> {
+    if is_output_closed() {
+        return Err(Error::NoOutput);
+    }
     let mut out = io::stdout().lock();
     out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|cause| Error::output(&cause))
 }
@@ -34,9 +38,18 @@ pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
+/// Accepts that the program was started without a standard output, because the exit code or the
+/// program's work says enough.
+pub fn if_open(written: Result<()>) -> Result<()> {
+    match written {
+        Err(Error::NoOutput) => Ok(()),
+        written => written,
+    }
+}
+
 /// Adds a hint to the error that the change was made although its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
-    written.map_err(|error| error.hint("the change was made; do not repeat the command because of this error"))
+    if_open(written).map_err(|error| error.hint("the change was made; do not repeat the command because of this error"))
 }
 
 /// Writes a line to standard error, and ignores a failure.

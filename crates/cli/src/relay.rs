@@ -102,13 +102,13 @@ mod with_brokers {
         error::{Error, Result},
         print::{self, thousands},
         stop::Stop,
-        work::warnings,
+        warnings,
     };
 
     pub async fn run(args: Args, database: &Database) -> Result<()> {
         let mut stop = Stop::on_signals()?;
         let aside = ErrorLines::start();
-        warnings::show({
+        warnings::show_with({
             let aside = aside.clone();
             move |line| aside.say(line)
         });
@@ -250,7 +250,7 @@ mod with_brokers {
         let told = json!({
             "confirmed": progress.confirmed(), "refused": progress.refused(), "again": progress.again(), "held": progress.held(), "last_error": error,
         });
-        print::line(told.to_string())
+        print::if_open(print::line(told.to_string()))
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it over")]

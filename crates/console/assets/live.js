@@ -123,4 +123,9 @@ events.onmessage = (event) => {
     if (told.names) rows(told.names);
   }
 };
-events.onerror = () => tell("The console does not answer, so the numbers are not being updated.");
+events.onerror = () => {
+  tell("The console does not answer, so the numbers are not being updated.");
+  if (!verdict) return;
+  verdict.className = "verdict unknown";
+  write(document.getElementById("verdict"), "It is not known whether all is well");
+};

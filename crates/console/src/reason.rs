@@ -8,7 +8,15 @@ use trunkline::Error;
 /// Returns the server's message, its detail and its hint. For any other error, returns the error's
 /// text.
 pub fn reason(error: &Error) -> String {
-    let Some(source) = error.source().filter(|_| error.failed_statement().is_some()) else { return error.to_string() };
+    match error.failed_statement() {
+        Some(_) => server_reason(error),
+        None => error.to_string(),
+    }
+}
+
+/// Returns the reason without the library's advice, for a caller that has better advice.
+pub fn server_reason(error: &Error) -> String {
+    let Some(source) = error.source().filter(|_| error.sqlstate().is_some()) else { return error.to_string() };
     let text = source.to_string();
     let text = text.split_once(": ").map_or(text.as_str(), |(_severity, rest)| rest);
     let (text, hint) = text.split_once("\nHINT: ").unwrap_or((text, ""));

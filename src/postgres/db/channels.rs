@@ -3,14 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::postgres::target::Target;
+use crate::{error::Result, postgres::target::Target};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
@@ -39,6 +39,8 @@ pub(super) struct ListenedChannels {
     pub doubts: Arc<Notify>,
     /// True if a listening task is running or about to start.
     pub listening: AtomicBool,
+    /// The outcome of the latest test of the connection.
+    pub tested: Mutex<Option<Result<bool>>>,
     pub target: Target,
     pub mark: String,
 }
@@ -46,6 +48,10 @@ pub(super) struct ListenedChannels {
 impl ListenedChannels {
     pub fn with<R>(&self, act: impl FnOnce(&mut HashMap<String, Channel>) -> R) -> R {
         act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn tested(&self) -> MutexGuard<'_, Option<Result<bool>>> {
+        self.tested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn ring(&self, channel: &str, text: Option<&str>) {

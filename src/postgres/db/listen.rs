@@ -23,9 +23,12 @@ use super::{
     announced::{Announced, announce, running, withdraw},
     channels::{Channel, Heard, ListenedChannels},
     guest::{TlsStream, connect},
-    proof::{PROOF, Proof, proof_channel, prove},
+    proof::{PROOF, proof_channel, prove, silent},
 };
-use crate::postgres::{sql::quote, target::Target};
+use crate::{
+    error::Result,
+    postgres::{sql::quote, target::Target},
+};
 
 /// The first and the longest pause between tries to connect to the database.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -92,6 +95,7 @@ impl Listener {
             changed: watch::Sender::default(),
             doubts: Arc::default(),
             listening: AtomicBool::new(false),
+            tested: Mutex::default(),
             target,
             mark: mark.clone(),
         };
@@ -130,6 +134,15 @@ impl Listener {
         self.channels.doubts.notify_one();
     }
 
+    /// Returns the outcome of the latest test, for a subscription to which no notification can
+    /// arrive: false if the test notification did not arrive. Fails if the test could not be made.
+    pub fn why_deaf(&self) -> Result<bool> {
+        match &*self.channels.tested() {
+            Some(Ok(true)) | None => Err(silent()), // the connection is not restored yet
+            Some(tested) => tested.clone(),
+        }
+    }
+
     /// Wakes the consumers of this process directly, without the server.
     pub fn ring(&self, name: &str) {
         self.channels.ring(name, None);
@@ -147,37 +160,38 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     while channels.strong_count() > 0 {
         let proof = match connect(&target).await {
             Ok((client, connection)) => listen_on(&client, connection, &target, channels, &mark).await,
-            Err(error) => {
-                debug!(%error, "listener cannot connect; consumers poll");
-                Proof::NotSent
-            }
+            Err(error) => Err(error),
         };
-        let Some(all) = channels.upgrade() else { return };
-        all.deaf();
-        drop(all);
+        if let Err(error) = &proof {
+            debug!(%error, "listener cannot connect or test itself; consumers poll");
+        }
         let rest = match proof {
-            Proof::Heard => {
+            Ok(true) => {
                 pause = PAUSE.0;
                 pause
             }
-            Proof::NotSent => {
+            Ok(false) => DEAF_PAUSE,
+            Err(_) => {
                 let longer = (pause * 2).min(PAUSE.1);
                 std::mem::replace(&mut pause, longer)
             }
-            Proof::NotHeard => DEAF_PAUSE,
         };
+        let Some(all) = channels.upgrade() else { return };
+        *all.tested() = Some(proof);
+        all.deaf();
+        drop(all);
         tokio::time::sleep(rest).await;
     }
 }
 
-/// Listens on one connection until it breaks. Returns the outcome of the test notification.
+/// Listens on one connection until it breaks. Returns the outcome of [`prove`].
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
     target: &Target,
     channels: &Weak<ListenedChannels>,
     mark: &str,
-) -> Proof {
+) -> Result<bool> {
     let (proof_heard, mut proof) = mpsc::unbounded_channel();
     let ears = {
         let (channels, mark) = (channels.clone(), mark.to_owned());
@@ -205,14 +219,14 @@ async fn listen_on(
     let alive = random().cast_signed();
     let proven = prove(client, target, &mut proof, mark).await;
     match proven {
-        Proof::Heard if timeout(PROOF, client.execute(ALIVE, &[&alive])).await.is_ok_and(|held| held.is_ok()) => {
+        Ok(true) if timeout(PROOF, client.execute(ALIVE, &[&alive])).await.is_ok_and(|held| held.is_ok()) => {
             follow(client, alive, channels, ears).await;
         }
-        Proof::NotHeard => {
+        Ok(false) => {
             warn!("listener receives no notifications (is a transaction pooler in between?); consumers poll");
             ears.abort();
         }
-        Proof::Heard | Proof::NotSent => ears.abort(),
+        Ok(true) | Err(_) => ears.abort(),
     }
     proven
 }

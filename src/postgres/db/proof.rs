@@ -1,29 +1,18 @@
 //! A test of the listening connection, to which another connection sends a notification.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Client;
-use tracing::debug;
 
 use super::session::Session;
 use crate::{
-    error::Result,
+    error::{Error, Kind, Result},
     postgres::{sql::quote, target::Target, wire::Use},
 };
 
 /// The timeout for the test notification, and for each reply on the listening connection.
 pub(super) const PROOF: Duration = Duration::from_secs(5);
-
-/// The outcome of the test notification.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
-    Heard,
-    /// The test could not be made, because the server is unreachable or is a standby.
-    NotSent,
-    /// The notification was sent, but did not arrive.
-    NotHeard,
-}
 
 pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
@@ -31,28 +20,32 @@ pub(super) fn proof_channel(mark: &str) -> String {
 
 /// Sends a notification to the listening connection and waits for it. The notification is sent by
 /// another connection, because some poolers only forward notifications that the listening
-/// connection itself has sent.
+/// connection itself has sent. Returns false if the notification was sent, but did not arrive.
+/// Fails if the test cannot be made, for example because the server is a standby.
 pub(super) async fn prove(
     client: &Client,
     target: &Target,
     proof: &mut mpsc::UnboundedReceiver<()>,
     mark: &str,
-) -> Proof {
+) -> Result<bool> {
     let channel = quote(&proof_channel(mark));
-    let said =
-        |text: String| async move { timeout(PROOF, client.batch_execute(&text)).await.is_ok_and(|said| said.is_ok()) };
-    if !said(format!("listen {channel}")).await {
-        return Proof::NotSent;
-    }
-    if let Err(error) = notify(target, &channel).await {
-        debug!(%error, "listener cannot test itself");
-        return Proof::NotSent;
-    }
+    let said = |text: String| async move {
+        let said = timeout(PROOF, client.batch_execute(&text)).await.map_err(|_| silent())?;
+        said.map_err(|error| Error::of_statement("listen", error))
+    };
+    said(format!("listen {channel}")).await?;
+    notify(target, &channel).await?;
     match timeout(PROOF, proof.recv()).await {
-        Ok(Some(())) if said(format!("unlisten {channel}")).await => Proof::Heard,
-        Ok(_) => Proof::NotSent, // the connection broke before the notification arrived
-        Err(_) => Proof::NotHeard,
+        Ok(Some(())) => said(format!("unlisten {channel}")).await.map(|()| true),
+        Ok(None) => Err(silent()), // the connection broke before the notification arrived
+        Err(_) => Ok(false),
     }
+}
+
+/// Returns the error for a listening connection that was not tested in time.
+pub(crate) fn silent() -> Error {
+    let why = io::Error::new(io::ErrorKind::TimedOut, "the connection that listens does not answer");
+    Error::new(Kind::Unreachable(why))
 }
 
 async fn notify(target: &Target, channel: &str) -> Result<()> {

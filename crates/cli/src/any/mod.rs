@@ -87,11 +87,18 @@ impl<T: Payload> AnyQueue<T> {
             .hint("run the command again when these servers answer"))
     }
 
-    pub async fn enqueue_many(&self, drafts: impl IntoIterator<Item = Draft<&T>>) -> trunkline::Result<Vec<Id>> {
+    pub async fn enqueue_many(
+        &self,
+        drafts: impl IntoIterator<Item = Draft<&T>>,
+    ) -> trunkline::Result<Vec<Of<Enqueued>>> {
         Ok(match self {
-            Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?.into_iter().map(Enqueued::id)),
+            Self::One(queue) => {
+                let all = queue.enqueue_many(drafts).await?.into_iter();
+                all.map(|enqueued| alone(enqueued.id(), enqueued)).collect()
+            }
             Self::Sharded { queue, .. } => {
-                queue.enqueue_many(drafts).await?.iter().map(|enqueued| enqueued.id().into()).collect()
+                let all = queue.enqueue_many(drafts).await?.into_iter();
+                all.map(|enqueued| (enqueued.id().into(), enqueued.of)).collect()
             }
         })
     }

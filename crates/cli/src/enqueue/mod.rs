@@ -2,6 +2,7 @@
 
 mod bad_lines;
 pub mod entry;
+mod taken;
 
 use std::{
     collections::BTreeSet,
@@ -16,6 +17,7 @@ pub use self::entry::named;
 use self::{
     bad_lines::{BadLines, Fate},
     entry::{Due, Entry, Form, Usual},
+    taken::Taken,
 };
 use crate::{
     any::AnyQueue,
@@ -70,7 +72,9 @@ are ignored, because the message is a new one.
 
 The first ten bad lines are reported by number on standard error, and all are counted at the end; the
 exit code is 0 if bad lines were to be skipped or saved. A line that is longer than a message can be
-ends the program in any case. Lines are enqueued as they arrive, many at a time.
+ends the program in any case. Lines are enqueued as they arrive, many at a time. A line whose unique key
+another message has is not enqueued, or replaces that message; the number of these lines is reported on
+standard error.
 
 Examples:
   trunkline queue create words --type text
@@ -180,7 +184,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     };
     if let Some((path, form, longest)) = read {
         let bad = BadLines::new(&args.bad_lines, &path)?;
-        return lines(LineLoad { queue: &queue, form, usual, enqueued: 0, bad }, Lines::open(&path, longest)?).await;
+        let load = LineLoad { queue: &queue, form, usual, enqueued: 0, taken: Taken::default(), bad };
+        return lines(load, Lines::open(&path, longest)?).await;
     }
     let payloads: Vec<Text> = match args.file.is_empty() {
         true => input::arguments(args.payload).await?,
@@ -194,8 +199,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         }
         return written;
     }
-    let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
-    print::done(ids.iter())
+    let enqueued = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
+    print::done(enqueued.iter().map(|(id, _)| id))
 }
 
 /// Refuses a name that an option sets twice, because only one of the values could be stored.
@@ -223,12 +228,14 @@ async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
         if let Err(error) = outcome {
             lines.bar.finish_and_clear();
             load.bad.tell();
+            load.taken.tell();
             return Err(load.ended_by(&error));
         }
         lines.bar.set_message(format!("{} messages", thousands(load.enqueued)));
     }
     lines.bar.finish_and_clear();
     load.bad.tell();
+    load.taken.tell();
     let printed = print::done([load.enqueued].iter());
     if stop.is_asked() {
         // Ctrl-C also ends the reader of a pipe, which is no reason to be silent.
@@ -246,6 +253,7 @@ struct LineLoad<'a> {
     form: Form,
     usual: Usual,
     enqueued: u64,
+    taken: Taken,
     bad: BadLines,
 }
 
@@ -254,7 +262,7 @@ type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
 impl LineLoad<'_> {
     fn read(&self) -> u64 {
-        self.enqueued + self.bad.count()
+        self.enqueued + self.taken.count() + self.bad.count()
     }
 
     /// Returns true if the queue can have a message with the defaults, apart from a missing key. If
@@ -296,7 +304,12 @@ impl LineLoad<'_> {
             let first = self.read() + 1;
             let entries = part.iter().filter_map(|(_, entry)| entry.as_ref().ok());
             match self.queue.enqueue_many(entries.map(Entry::draft)).await {
-                Ok(ids) => self.enqueued += ids.len() as u64,
+                Ok(enqueued) => {
+                    for (_, one) in enqueued {
+                        self.enqueued += u64::from(one.is_new());
+                        self.taken.met(one);
+                    }
+                }
                 Err(error) if error.is_bad_payload() => {
                     if let [(line, _)] = part {
                         self.bad.met(first, line, &Error::from(error).told().0)?;

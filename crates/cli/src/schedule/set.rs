@@ -19,9 +19,9 @@ A tick counts as missed if it was not made within a minute, or before the next o
 Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
 
 Examples:
-  trunkline queue create reports --type text
-  trunkline schedule set nightly reports '0 3 * * *' 'all customers' --zone Europe/Berlin
-  trunkline schedule set pulse reports 'every 90 seconds' ping --missed skip")]
+  trunkline queue create digests --type text
+  trunkline schedule set nightly digests '0 3 * * *' 'all customers' --zone Europe/Berlin
+  trunkline schedule set pulse digests 'every 90 seconds' ping --missed skip")]
 pub struct Args {
     /// The schedule: 1 to 48 characters, a lower-case letter, then a-z, 0-9, _, . or -
     name: String,

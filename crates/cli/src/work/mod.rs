@@ -5,7 +5,6 @@ mod orphans;
 mod absent;
 mod lines;
 mod output;
-pub mod warnings;
 mod ending;
 mod counts;
 mod job;
@@ -25,7 +24,7 @@ use crate::{
     print::{self, thousands},
     stop::Stop,
     text::Text,
-    time,
+    time, warnings,
 };
 
 /// The arguments of `trunkline work`.
@@ -124,7 +123,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let counts = Arc::new(Counts::new(&args.queue));
     let (output, writing) = Output::start(counts.clone());
     let aside = output.aside();
-    warnings::show(move |line| aside.say(line));
+    warnings::show_with(move |line| aside.say(line));
     let job = Job {
         exec: args.exec.clone(),
         queue: args.queue.clone(),

@@ -91,7 +91,10 @@ fn id_of_no_dead_letter_is_refused() {
     let (trunkline, _) = with_dead();
     let (code, error) = trunkline.fails(&["dead", "replay", "q", "7"]);
     assert!(code == 1 && error.contains("dead list q"), "{error}");
-    assert_eq!(trunkline.fails(&["dead", "replay", "q"]).0, 2, "which ones?");
+    for verb in ["replay", "discard"] {
+        let (code, error) = trunkline.fails(&["dead", verb, "q"]);
+        assert!(code == 2 && error.contains(&format!("trunkline dead {verb} [OPTIONS] <QUEUE> --all")), "{error}");
+    }
     assert_eq!(trunkline.fails(&["dead", "discard", "q", "7", "--all"]).0, 2);
 }
 

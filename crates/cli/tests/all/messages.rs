@@ -154,3 +154,23 @@ fn bytes_that_are_no_text_are_shown_as_digits() {
     let output = trunkline.command(&["dequeue", "q"]).stderr(Stdio::null()).output().expect("the program runs");
     assert_eq!(output.stdout, b"\x00\xff\n");
 }
+
+#[test]
+fn lines_whose_unique_keys_are_taken_are_not_counted() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--uniqueness"]);
+    let output = trunkline.fed(&["enqueue", "q", "--lines", "-", "--unique", "k"], b"a\nb\nc\n");
+    let told = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((&*output.stdout, output.status.code()), (&b"1\n"[..], Some(0)), "{output:?}");
+    assert_eq!(told(&output), "2 lines were not enqueued: other messages have their unique keys\n");
+    let objects = br#"{"payload": "d", "unique": "k"}
+{"payload": "e", "unique": "l"}
+{"payload": "f"}
+"#;
+    let output = trunkline.fed(&["enqueue", "q", "--json-lines", "-"], objects);
+    assert_eq!(output.stdout, b"2\n", "{output:?}");
+    assert_eq!(told(&output), "one line was not enqueued: another message has its unique key\n");
+    let output = trunkline.fed(&["enqueue", "q", "--json-lines", "-", "--replace"], objects);
+    assert_eq!(output.stdout, b"1\n", "{output:?}");
+    assert_eq!(told(&output), "2 lines replaced waiting messages with their unique keys\n");
+    assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 4);
+}

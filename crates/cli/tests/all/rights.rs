@@ -6,7 +6,7 @@ use crate::fixture::{Trunkline, sql};
 
 /// Creates a role, which belongs to the whole cluster. Returns its name, and the program that
 /// connects to the same database as this role.
-fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
+pub fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{kind}_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     sql(&trunkline.url, &format!("create role {name} login"));

@@ -16,6 +16,7 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "standbys",
     "dead_rows",
     "vacuum_off",
+    "payloads",
     "indexes",
     "bloat",
     "numbers",

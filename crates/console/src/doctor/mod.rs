@@ -17,17 +17,27 @@
 //! queue's index a few times, or requests a query plan.
 
 mod checks;
+mod findings;
+mod limit;
 mod plans;
 mod together;
 
 use std::time::{Duration, SystemTime};
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future, stream};
 use tokio::time::timeout;
 use trunkline::{Db, Description, Error, Result};
 
-use self::checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES};
-use crate::{metrics::ask::within, reason::reason, schema::Text};
+use self::{
+    checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES},
+    findings::{AGAIN, CheckRow, LISTENING, QUEUES, STANDBY, deaf, finding, standby, unchecked, untested},
+    limit::Limit,
+};
+use crate::{
+    metrics::ask::within,
+    reason::{reason, server_reason},
+    schema::Text,
+};
 
 /// The severity of a finding, ordered from the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,15 +101,11 @@ impl Default for Doctor {
 
 /// The server's time limit for a statement.
 const SERVER: &str = "10s";
-/// The doctor's time limit for the server's answer. Exceeding the limit is a finding.
-const ANSWER: Duration = Duration::from_secs(15);
-/// The doctor's time limit for the first answer. The library gives up a lost server earlier.
-const FIRST_ANSWER: Duration = Duration::from_secs(45);
 /// The number of queues that one statement examines. The statement locks up to twenty tables and
 /// indexes per queue, and the server's table of locks has 64 entries per connection.
 const PAGE: usize = 16;
-/// The number of pages that are examined at the same time.
-const AT_A_TIME: usize = 2;
+/// The maximum wait for a second connection, with which two pages are examined at the same time.
+const SECOND: Duration = Duration::from_secs(1);
 
 impl Doctor {
     /// Creates a doctor with a patience of five minutes. It skips nothing.
@@ -155,58 +161,68 @@ impl Doctor {
 
     /// Returns all findings, the worst first. A check that the role may not run is a finding, and
     /// so is a server that does not answer. The same problem in four or more queues is one finding.
+    /// Ends after about a minute. Each check that did not run by then is a finding.
     ///
     /// # Errors
     /// If the database cannot be reached.
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
-        let is_standby = Text::of(db, "select pg_catalog.pg_is_in_recovery()").run::<(), (bool,)>(db, ());
-        let Ok(is_standby) = timeout(FIRST_ANSWER, is_standby).await else {
-            return Ok(vec![unanswered(STANDBY, None, FIRST_ANSWER)]);
+        let (mut findings, limit) = (Vec::new(), Limit::starting_now());
+        // Every check uses the same connection, because the server may have few free ones.
+        let first =
+            "select pg_catalog.pg_is_in_recovery(), pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))";
+        let first = within::<_, (bool, String)>(db, Text::of(db, first), (), SERVER);
+        let (is_standby, role) = match limit.first(Box::pin(first)).await {
+            Ok(first) => first?,
+            Err(late) => return Ok(vec![late.finding(STANDBY, None)]),
         };
-        let (is_standby,) = is_standby?;
+        let of = &Examination { db, limit, role };
         findings.extend(Some(standby()).filter(|_| is_standby && self.wants(STANDBY)));
         for (check, text) in OF_DATABASE.iter().filter(|(check, _)| self.wants(check)) {
             if !(is_standby && OF_PRIMARY.contains(check)) {
-                findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
+                findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
             }
         }
-        let moves = "select pg_catalog.to_regclass('trunkline.moving') is not null";
+        let moves = Text::of(db, "select pg_catalog.to_regclass('trunkline.moving') is not null");
         let (check, text) = MOVING;
         let has_moved = self.wants(check)
-            && match timeout(ANSWER, Text::of(db, moves).run::<(), (bool,)>(db, ())).await {
+            && match limit.answer(Box::pin(within::<_, (bool,)>(db, moves, (), SERVER))).await {
                 Ok(Err(error)) if lacks_right(&error) => false, // a finding about the queues follows
                 Ok(found) => found?.0,
-                Err(_) => {
-                    findings.push(unanswered(check, None, ANSWER));
+                Err(late) => {
+                    findings.push(late.finding(check, None));
                     false
                 }
             };
         if has_moved {
-            findings.extend(self.ask(db, check, None, Text::of(db, text)).await?);
+            findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
         }
-        let no_index: Vec<String> =
-            findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
-        let mut queues = match timeout(ANSWER, db.list_queues()).await {
+        let explains = |one: &&Finding| ["indexes", "payloads"].contains(&one.check);
+        let no_plan: Vec<String> = findings.iter().filter(explains).filter_map(|one| one.queue.clone()).collect();
+        let mut queues = match limit.answer(db.list_queues()).await {
             Ok(Err(error)) if lacks_right(&error) => {
-                let unlisted = || unchecked(QUEUES, None, &reason(&error), &as_operator(db, None));
+                let unlisted = || unchecked(QUEUES, None, &server_reason(&error), &of.as_operator(None));
                 findings.extend(self.wants(QUEUES).then(unlisted));
                 Vec::new()
             }
             Ok(listed) => listed?,
-            Err(_) => {
-                findings.extend(self.wants(QUEUES).then(|| unanswered(QUEUES, None, ANSWER)));
+            Err(late) => {
+                findings.extend(self.wants(QUEUES).then(|| late.finding(QUEUES, None)));
                 Vec::new()
             }
         };
         queues.retain(|queue| self.wants_queue(&queue.name));
         let pages: Vec<Vec<Description>> = queues.chunks(PAGE).map(<[_]>::to_vec).collect();
-        let pages = pages.into_iter().map(|page| self.of_page(db, page, &no_index));
-        let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(AT_A_TIME).try_collect().await?;
+        let at_a_time = if pages.len() > 1 { connections(db).await } else { 1 };
+        let pages = pages.into_iter().map(|page| self.of_page(of, page, &no_plan));
+        let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(at_a_time).try_collect().await?;
         findings.extend(of_queues.into_iter().flatten());
         if self.wants(LISTENING) && !is_standby {
-            let arrive = timeout(ANSWER, db.notifications_arrive()).await.unwrap_or(false);
-            findings.extend((!arrive).then(deaf));
+            findings.extend(match limit.answer(db.notifications_arrive()).await {
+                Ok(Ok(true)) => None,
+                Ok(Ok(false)) => Some(deaf()),
+                Ok(Err(error)) => Some(untested(&reason(&error))),
+                Err(late) => Some(late.finding(LISTENING, None)),
+            });
         }
         findings.retain(|finding| finding.queue.as_ref().is_none_or(|queue| self.wants_queue(queue)));
         findings.sort_by_key(|finding| finding.severity);
@@ -215,41 +231,36 @@ impl Doctor {
 
     /// Examines up to `PAGE` queues: one statement for each check, and one for all plans. Returns
     /// the findings by queue, in the order of the checks.
-    async fn of_page(&self, db: &Db, page: Vec<Description>, no_index: &[String]) -> Result<Vec<Finding>> {
-        let mut findings = Vec::new();
+    async fn of_page(&self, of: &Examination<'_>, page: Vec<Description>, no_plan: &[String]) -> Result<Vec<Finding>> {
+        let (mut findings, Examination { db, limit, .. }) = (Vec::new(), of);
         for (check, text) in OF_QUEUES.iter().flat_map(|some| *some).filter(|(check, _)| self.wants(check)) {
             let queues: Vec<&Description> = page.iter().filter(|queue| checks::applies(check, queue)).collect();
             let texts = queues.iter().map(|queue| checks::of_queue(db, text, queue));
-            match self.found(db, check, Text::all_of(texts)).await {
-                Some(found) => findings.extend(found),
+            let Some(texts) = Text::all_of(texts) else { continue };
+            match limit.answer(self.rows(db, check, texts)).await {
+                Ok(Ok(found)) => findings.extend(found),
                 // The server refused the statement because of one of the queues, or took too long.
-                None => {
+                Ok(Err(_)) => {
                     for queue in queues {
                         let text = checks::of_queue(db, text, queue);
-                        findings.extend(self.ask(db, check, Some(&queue.name), text).await?);
+                        findings.extend(self.ask(of, check, Some(&queue.name), text).await?);
                     }
                 }
+                // The server limits a statement to less time, so it would answer no other either.
+                Err(late) => findings.extend(queues.iter().map(|queue| late.finding(check, Some(&queue.name)))),
             }
         }
         if self.wants(plans::NAME) {
-            let queues: Vec<&Description> = page.iter().filter(|queue| !no_index.contains(&queue.name)).collect();
-            for queue in plans::suspects(db, queues).await {
+            let queues: Vec<&Description> = page.iter().filter(|queue| !no_plan.contains(&queue.name)).collect();
+            for queue in plans::suspects(db, *limit, queues).await {
                 let plan = async { Ok(plans::examine(db, queue).await?.into_iter().collect()) };
-                findings.extend(answered(db, plans::NAME, Some(&queue.name), plan).await?);
+                findings.extend(answered(of, plans::NAME, Some(&queue.name), plan).await?);
             }
         }
         // The sort is stable, so the findings of a queue keep the order of the checks.
         findings
             .sort_by_key(|finding: &Finding| page.iter().position(|queue| Some(&queue.name) == finding.queue.as_ref()));
         Ok(findings)
-    }
-
-    /// Returns the findings of a statement about several queues, or `None` if it did not succeed.
-    async fn found(&self, db: &Db, check: &'static str, text: Option<Text>) -> Option<Vec<Finding>> {
-        match text {
-            Some(text) => timeout(ANSWER, self.rows(db, check, text)).await.ok()?.ok(),
-            None => Some(Vec::new()),
-        }
     }
 
     async fn rows(&self, db: &Db, check: &'static str, text: Text) -> Result<Vec<Finding>> {
@@ -260,103 +271,61 @@ impl Doctor {
         Ok(rows.into_iter().map(|row| finding(check, row)).collect())
     }
 
-    async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: Text) -> Result<Vec<Finding>> {
-        answered(db, check, queue, self.rows(db, check, text)).await
+    async fn ask(
+        &self,
+        of: &Examination<'_>,
+        check: &'static str,
+        queue: Option<&str>,
+        text: Text,
+    ) -> Result<Vec<Finding>> {
+        answered(of, check, queue, Box::pin(self.rows(of.db, check, text))).await
+    }
+}
+
+/// Returns the number of pages to examine at the same time. Each page needs a connection, and the
+/// server may have only one left.
+async fn connections(db: &Db) -> usize {
+    match timeout(SECOND, future::try_join(plans::begin(db), plans::begin(db))).await {
+        Ok(Ok(_two)) => 2,
+        _ => 1,
     }
 }
 
 /// Returns the findings of a statement. If the server refuses it or takes too long, that is a
 /// finding.
 async fn answered(
-    db: &Db,
+    of: &Examination<'_>,
     check: &'static str,
     queue: Option<&str>,
     found: impl Future<Output = Result<Vec<Finding>>>,
 ) -> Result<Vec<Finding>> {
-    match timeout(ANSWER, found).await {
+    match of.limit.answer(found).await {
         Ok(Err(error)) if lacks_right(&error) => {
-            Ok(vec![unchecked(check, queue, &reason(&error), &as_operator(db, queue))])
+            Ok(vec![unchecked(check, queue, &reason(&error), &of.as_operator(queue))])
         }
         Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
         Ok(found) => found,
-        Err(_) => Ok(vec![unanswered(check, queue, ANSWER)]),
+        Err(late) => Ok(vec![late.finding(check, queue)]),
     }
 }
 
-/// Returns the statement that grants the rights of an operator.
-fn as_operator(db: &Db, queue: Option<&str>) -> String {
-    let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
-    format!("select {}.grant_rights('ROLE', 'operator'{of_queue}); -- as the owner of the schema", db.schema_name())
+/// One run of the doctor.
+struct Examination<'a> {
+    db: &'a Db,
+    limit: Limit,
+    /// The doctor's own role, as a literal.
+    role: String,
+}
+
+impl Examination<'_> {
+    /// Returns the statement that grants this role the rights of an operator.
+    fn as_operator(&self, queue: Option<&str>) -> String {
+        let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
+        let (schema, role) = (self.db.schema_name(), &self.role);
+        format!("select {schema}.grant_rights({role}, 'operator'{of_queue}); -- as the owner of the schema")
+    }
 }
 
 fn lacks_right(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "42501")
-}
-
-/// The name of the finding that the queues could not be listed, so the doctor examined none.
-const QUEUES: &str = "queues";
-/// The name of the check that sends a notification and waits for it. This check is not a single
-/// statement.
-const LISTENING: &str = "listening";
-/// The name of the finding on every standby, where some checks cannot run.
-const STANDBY: &str = "standby";
-
-/// A row of a check: severity, queue, what, since, why, mend.
-type CheckRow = (String, Option<String>, String, Option<SystemTime>, String, String);
-
-fn finding(check: &'static str, (severity, queue, what, since, why, mend): CheckRow) -> Finding {
-    let severity = match &*severity {
-        "wrong" => Severity::Wrong,
-        "advice" => Severity::Advice,
-        _ => Severity::Unchecked,
-    };
-    let queues = queue.iter().cloned().collect();
-    Finding { check, severity, queue, queues, what, since, why, mend }
-}
-
-/// The remedy for a check that failed for any reason other than a missing right.
-const AGAIN: &str =
-    "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
-
-fn unanswered(check: &'static str, queue: Option<&str>, limit: Duration) -> Finding {
-    unchecked(check, queue, &format!("the server did not answer within {} s", limit.as_secs()), AGAIN)
-}
-
-fn unchecked(check: &'static str, queue: Option<&str>, reason: &str, mend: &str) -> Finding {
-    Finding {
-        check,
-        severity: Severity::Unchecked,
-        queue: queue.map(str::to_owned),
-        queues: queue.iter().map(|queue| (*queue).to_owned()).collect(),
-        what: format!("the check failed: {reason}"),
-        since: None,
-        why: "It is unknown whether anything is wrong here.".to_owned(),
-        mend: mend.to_owned(),
-    }
-}
-
-fn deaf() -> Finding {
-    Finding {
-        check: LISTENING,
-        severity: Severity::Wrong,
-        queue: None,
-        queues: Vec::new(),
-        what: "a notification that the doctor sent did not arrive".to_owned(),
-        since: None,
-        why: "A transaction pooler between the doctor and the server drops notifications. Consumers poll instead: messages wait longer, and the server receives more queries.".to_owned(),
-        mend: "let consumers connect to the server directly, or through a pooler in session mode".to_owned(),
-    }
-}
-
-fn standby() -> Finding {
-    Finding {
-        check: STANDBY,
-        severity: Severity::Advice,
-        queue: None,
-        queues: Vec::new(),
-        what: format!("this server is a standby: {} and {LISTENING} were not checked", OF_PRIMARY.join(", ")),
-        since: None,
-        why: "The workers' reports are not replicated, and a standby accepts no listeners.".to_owned(),
-        mend: "trunkline doctor --database-url …   # with the URL of the primary".to_owned(),
-    }
 }

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tokio::time::timeout;
 use trunkline::{
     Db, Description, Result,
     postgres::{Statement, Transaction},
 };
 
-use super::{ANSWER, Finding, SERVER, Severity};
+use super::{Finding, SERVER, Severity, limit::Limit};
 use crate::schema::Text;
 
 macro_rules! sql {
@@ -51,8 +50,8 @@ fn next_due(db: &Db, queue: &Description) -> Text {
 /// Returns the queues that [`examine`] has to check one by one. Their function's settings differ
 /// from those of the first queue's function, or their part of the common plan does not name the
 /// index.
-pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Description> {
-    match timeout(ANSWER, planned(db, &queues)).await {
+pub async fn suspects<'a>(db: &Db, limit: Limit, queues: Vec<&'a Description>) -> Vec<&'a Description> {
+    match limit.answer(planned(db, &queues)).await {
         Ok(Ok(planned)) => queues.into_iter().filter(|queue| !planned.contains(&queue.name)).collect(),
         // One of the plans failed. Examining the queues one by one shows which plan, and why.
         _ => queues,
@@ -90,7 +89,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().map(|word| word.trim_matches('"'))
 }
 
-async fn begin(db: &Db) -> Result<Transaction> {
+pub async fn begin(db: &Db) -> Result<Transaction> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
     drop(transaction.send(&within, (SERVER,)).await?); // the next statement also waits for this answer

@@ -10,7 +10,7 @@ use super::{
 
 const STATES: [&str; 6] = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
 
-/// Returns the exposition for a database that does not answer.
+/// Returns the exposition for a database whose state cannot be read.
 pub fn down() -> String {
     let mut text = Exposition::default();
     up(&mut text, 0);
@@ -28,7 +28,8 @@ pub fn all(picture: &Picture) -> String {
 }
 
 fn up(text: &mut Exposition, up: u8) {
-    text.metric("trunkline_up", Gauge, "1 if the database answered and contains the schema.").add(&[], up);
+    let help = "1 if the database answered, contains the schema, and its state could be read.";
+    text.metric("trunkline_up", Gauge, help).add(&[], up);
 }
 
 fn of_database(text: &mut Exposition, picture: &Picture) {

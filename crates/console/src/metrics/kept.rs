@@ -39,6 +39,10 @@ pub struct Picture {
     pub stores: Option<Kept<Vec<Store>>>,
     /// The counts, by the queue's name. `None` if the role may not count, or if the count failed.
     pub counts: BTreeMap<String, Kept<Option<Counts>>>,
+    /// The reason why the latest samples could not be taken, if they could not.
+    pub problem: Option<String>,
+    /// The reason that was logged last, if the metrics are not available.
+    pub reported: Option<String>,
 }
 
 impl Picture {

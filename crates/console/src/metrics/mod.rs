@@ -24,11 +24,12 @@ use std::{
 };
 
 use tokio::time::timeout;
+use tracing::warn;
 use trunkline::{Db, Error, Result};
 
 use self::kept::BESIDES;
 pub(crate) use self::kept::{Kept, Picture};
-use crate::reason::is_late;
+use crate::reason::{is_late, reason};
 
 /// The reason why there are no samples, if the server does not answer in time.
 pub(crate) const SILENT: &str = "the database does not answer";
@@ -67,19 +68,33 @@ impl Metrics {
         self
     }
 
-    /// Returns all metrics in the text format 0.0.4. If the database does not answer, or does not
-    /// contain the schema, `trunkline_up` is 0 and is the only metric. If a queue cannot be
-    /// counted, its `trunkline_stats_failed` is 1 and its counts are missing.
+    /// Returns all metrics in the text format 0.0.4. If the database does not answer, does not
+    /// contain the schema, or refuses to show its state, `trunkline_up` is 0 and is the only
+    /// metric. If a queue cannot be counted, its `trunkline_stats_failed` is 1 and its counts are
+    /// missing. The reasons are logged as warnings.
     pub async fn exposition(&self, db: &Db) -> String {
-        self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
+        let refreshed = self.refreshed(db).await;
+        let before = std::mem::replace(&mut self.picture().reported, refreshed.as_ref().err().cloned());
+        match refreshed {
+            Ok(picture) => exposed::all(&picture),
+            Err(why) => {
+                if before.as_ref() != Some(&why) {
+                    warn!(why, "the metrics of the queues are not available");
+                }
+                exposed::down()
+            }
+        }
     }
 
     /// Takes the samples that are due, and returns all samples. Samples that take longer than the
     /// patience continue after this call returns. Fails with the reason if the queues cannot be
-    /// listed.
+    /// listed, or if the latest samples could not be taken.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
         match self.list(db).await {
-            Some(Ok(())) => Ok(self.sampled(db).await),
+            Some(Ok(())) => {
+                let picture = self.sampled(db).await;
+                picture.problem.clone().map_or(Ok(picture), Err)
+            }
             Some(Err(error)) => Err(error.to_string()),
             None => Err(SILENT.to_owned()),
         }
@@ -96,28 +111,40 @@ impl Metrics {
 
     /// Takes the samples of the listed queues that are due, and returns all samples.
     pub(crate) async fn sampled(&self, db: &Db) -> Picture {
-        let looked = tokio::spawn(self.clone().look(db.clone()));
-        // If the connection breaks, the old samples stay. The metrics include their age.
-        let _ = timeout(self.patience, looked).await;
-        self.picture().clone()
+        let looked = timeout(self.patience, tokio::spawn(self.clone().look(db.clone()))).await;
+        let mut picture = self.picture().clone();
+        if let Ok(Err(ended)) = looked {
+            picture.problem = Some(format!("this is a bug: {ended}"));
+        }
+        picture
     }
 
-    /// Takes all samples that are due. If another task is already taking them, waits for that task
-    /// instead.
-    async fn look(self, db: Db) -> Result<()> {
-        let Ok(_looking) = self.looking.try_lock() else {
-            drop(self.looking.lock().await);
-            return Ok(());
-        };
+    /// Takes all samples that are due, and stores the reason if that fails. If another task is
+    /// already taking them, waits for that task instead.
+    async fn look(self, db: Db) {
+        let Ok(_looking) = self.looking.try_lock() else { return drop(self.looking.lock().await) };
+        // If the connection breaks, the old samples stay.
+        let taken = self.take_samples(&db).await;
+        self.picture().problem = taken.err().map(|error| error.to_string());
+    }
+
+    async fn take_samples(&self, db: &Db) -> Result<()> {
         let begun = Instant::now();
         let budget = self.picture().budget();
+        let mut refused = None;
         if budget.is_due(self.picture().database.as_ref()) {
-            let answer = ask::database(&db).await?;
-            self.picture().database = Some(Kept::now(answer, begun.elapsed()));
+            let answer = match ask::database(db).await {
+                Err(error) if error.sqlstate().is_some() => {
+                    refused = Some(error); // the queues may be countable all the same
+                    None
+                }
+                answer => Some(answer?),
+            };
+            self.picture().database = answer.map(|answer| Kept::now(answer, begun.elapsed()));
         }
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
-            let answer = match ask::stores(&db).await {
+            let answer = match ask::stores(db).await {
                 Err(error) if error.sqlstate().is_some() => Vec::new(), // a session has locked a table in the meantime
                 answer => answer?,
             };
@@ -126,15 +153,20 @@ impl Metrics {
         let next = self.picture().next();
         for queue in next {
             let begun = Instant::now();
-            let kept = match ask::counts(&db, &queue).await {
+            let kept = match ask::counts(db, &queue).await {
                 Ok(counts) => Kept::now(Some(counts), counts.took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
-                Err(error) if error.sqlstate().is_some() => Kept::now(None, begun.elapsed()),
+                Err(error) if error.sqlstate().is_some() => {
+                    if self.picture().counts.get(&queue).is_none_or(|before| before.answer.is_some()) {
+                        warn!(queue, why = reason(&error), "a queue cannot be counted");
+                    }
+                    Kept::now(None, begun.elapsed())
+                }
                 Err(error) => return Err(error),
             };
             self.picture().counts.insert(queue, kept);
         }
-        Ok(())
+        refused.map_or(Ok(()), Err)
     }
 
     /// Locks the samples. No task awaits anything while it holds the lock.

@@ -48,7 +48,9 @@ pub fn live(
                 .filter(|(name, numbers)| told.get(*name) != Some(*numbers))
                 .map(|(name, numbers)| (name.clone(), numbers.clone()))
                 .collect();
-            let mut event = json!({ "queues": others, "problem": picture.problem, "verdict": Verdict::of(&picture) });
+            let problem = site.pulse.problem();
+            let verdict = Verdict::of(&picture, problem.as_deref());
+            let mut event = json!({ "queues": others, "problem": problem, "verdict": verdict });
             if !told.keys().eq(now.keys()) {
                 event["names"] = now.keys().cloned().collect();
             }

@@ -28,7 +28,7 @@ pub async fn overview(State(site): Here, Extension(visitor): Visit) -> Page {
     let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
     let frame = Frame::of(&site, &visitor).await;
     let programs = failing(&site, &visitor, statement::programs(&site.db).await).await?;
-    Ok(page(&Overview { verdict: Verdict::of(&picture), rows, programs, frame }))
+    Ok(page(&Overview { verdict: Verdict::of(&picture, frame.problem.as_deref()), rows, programs, frame }))
 }
 
 pub async fn messages(
@@ -205,12 +205,12 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
-/// Shows process supervisors only whether the database answers and has a schema.
+/// Shows process supervisors only whether the database answers and the queues can be read.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer, or the queues cannot be read\n")
     };
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::timeout};
+use tracing::warn;
 use trunkline::{Db, Description};
 
 use super::{
@@ -183,7 +184,10 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let named = metrics.list(db).await;
     let begun = Instant::now();
     let listed = match named {
-        Some(named) => timeout(ANSWER, db.list_queues()).await.ok().map(|listed| named.and(listed)),
+        // If both fail, the error of the second contains advice.
+        Some(named) => {
+            timeout(ANSWER, db.list_queues()).await.ok().map(|listed| listed.and_then(|all| named.and(Ok(all))))
+        }
         None => None,
     };
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
@@ -206,7 +210,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
         Some(Err(error)) => Err(error.to_string()),
         None => Err(SILENT.to_owned()),
     };
-    picture.problem = match looked {
+    let problem = match looked {
         Ok((descriptions, samples)) => {
             picture.queues = drawn(std::mem::take(&mut picture.queues), descriptions, &samples);
             for (name, known) in &mut picture.queues {
@@ -218,10 +222,14 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
                 // If sharing fails, this console continues with its own points.
                 let _ = timeout(ANSWER, shared(db, &mut picture.queues)).await;
             }
-            None
+            samples.problem
         }
         Err(why) => Some(why),
     };
+    if let Some(why) = problem.as_ref().filter(|why| picture.problem.as_ref() != Some(*why)) {
+        warn!(why, "the numbers of the queues are not being updated");
+    }
+    picture.problem = problem;
     pause
 }
 

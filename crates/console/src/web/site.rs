@@ -56,7 +56,8 @@ impl Site {
             Ok((false, _)) => {
                 Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")
             }
-            Err(_) => Err("the database does not answer"),
+            Err(error) if error.is_closed() => Err("the database does not answer"),
+            Err(_) => Err("the console cannot read the rights of its Postgres role"),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The worst state of a queue: see [`Row::states`].
+    /// The worst state of a queue: see [`Row::states`]. `unknown` if the numbers are not updated.
     pub state: &'static str,
     /// The state, in a few words.
     pub text: String,
@@ -42,7 +42,8 @@ const STATES: [(&str, &str); 4] =
 const SHOWN: usize = 8;
 
 impl Verdict {
-    pub fn of(picture: &Gathered) -> Self {
+    /// Returns the summary. `problem` is the reason if the numbers are not updated.
+    pub fn of(picture: &Gathered, problem: Option<&str>) -> Self {
         let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
         let of_state = |state: &str| rows.iter().filter(|row| row.states.contains(&state)).count();
         let counted = STATES.map(|(state, what)| (state, of_state(state), what));
@@ -52,6 +53,7 @@ impl Verdict {
             .map(|(_, count, what)| format!("{count} {what}"))
             .collect();
         let (state, text) = match counted.iter().find(|(_, count, _)| *count > 0) {
+            _ if problem.is_some() => ("unknown", "It is not known whether all is well".to_owned()),
             None => ("ok", "All is well".to_owned()),
             Some((state, ..)) => (*state, format!("Needs attention: {}", said.join(", "))),
         };
@@ -65,6 +67,11 @@ impl Verdict {
             words::several(picture.queues.len() as i64, "queue"),
             words::several(held(picture), "message")
         );
+        let held = match problem {
+            None => held,
+            Some(_) if picture.queues.is_empty() => "The queues could not be read".to_owned(),
+            Some(_) => format!("{held}, as of the last reading"),
+        };
         Self { state, text, held, troubles, more, sums }
     }
 }

@@ -122,6 +122,11 @@ impl Workings {
         all
     }
 
+    /// Returns true if the role may not see a part. The page must not call that part empty.
+    pub fn hides(&self, what: &str) -> bool {
+        self.hidden.iter().any(|hidden| hidden.split(':').next() == Some(what))
+    }
+
     fn seen<V>(&mut self, what: &str, outcome: Result<V>) -> Option<V> {
         match outcome {
             Ok(value) => Some(value),

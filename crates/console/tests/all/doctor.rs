@@ -1,6 +1,7 @@
 mod causes;
 mod clocks;
 mod derived;
+mod limits;
 mod locked;
 mod many;
 mod news;
@@ -181,6 +182,12 @@ async fn dead_rows_and_autovacuum_that_is_off_are_found() {
     assert!(found.queue.as_deref() == Some("q") && found.what.contains("60000 dead rows"), "{found:?}");
     ward.say("alter table trunkline.queue_q set (autovacuum_enabled = no)").await;
     ward.mended("vacuum_off").await;
+    ward.say("alter table trunkline.queue_q set (toast.autovacuum_enabled = off)").await;
+    let found = ward.mended("vacuum_off").await;
+    assert!(
+        found.queue.as_deref() == Some("q") && found.what.contains("the TOAST table of table queue_q"),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -243,3 +243,23 @@ async fn slow_count_is_not_repeated_by_the_next_scrape() {
     let text = metrics.exposition(&db).await;
     assert!(!text.contains("emails"), "what is dropped is forgotten at once: {text}");
 }
+
+/// A role may be able to list the queues although it may not read the schema's version.
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_that_cannot_be_taken_are_not_up() {
+    let (url, db, sql) = database().await;
+    in_all_states(&db, "q").await;
+    let role = format!("half_{}", std::process::id());
+    let give = format!(
+        "create role {role}; grant usage on schema trunkline to {role}; grant select on trunkline.queue, trunkline.version to {role}"
+    );
+    sql.batch_execute(&give).await.expect("given");
+    let theirs = Db::connect(&format!("{url} options='-c role={role}'")).await.expect("connected");
+    let metrics = metrics();
+    let text = metrics.exposition(&theirs).await;
+    assert_eq!((count(&text, "trunkline_up"), count(&text, "trunkline_stats_failed{queue=\"q\"}")), (1, 1), "{text}");
+    sql.batch_execute(&format!("revoke select on trunkline.version from {role}")).await.expect("revoked");
+    let text = self::metrics().exposition(&theirs).await;
+    assert_eq!(text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>(), ["trunkline_up 0"]);
+    sql.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("dropped");
+}

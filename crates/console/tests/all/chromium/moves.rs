@@ -108,6 +108,7 @@ async fn a_console_that_went_away_is_told_of() {
     let db = site.db.clone();
     tokio::time::timeout(Duration::from_secs(20), site.end()).await.expect("it ends though a visitor looks");
     browser.until("return document.querySelector('#problem').innerText.includes('does not answer')", json!([])).await;
+    assert_eq!(browser.text("#verdict").await, "It is not known whether all is well");
     browser.said().await;
     drop(db);
 }

@@ -1,7 +1,7 @@
 //! Findings about plans.
 
 use trunkline::Settings;
-use trunkline_console::doctor::Severity;
+use trunkline_console::doctor::{Doctor, Severity};
 
 use super::Ward;
 
@@ -35,4 +35,16 @@ async fn plan_that_misses_the_index_is_found_and_queue_renewed() {
         assert!(found.queue.as_deref() == Some(name) && found.what.contains("Seq Scan on"), "{found:?}");
         assert!(found.severity == Severity::Wrong && found.mend.contains("install_queue"), "{found:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_type_of_payloads_is_no_matter_of_the_plan() {
+    let ward = Ward::new().await;
+    ward.say("create type public.mood as enum ('glad', 'sad'); select trunkline.create_queue('q', 'public.mood')")
+        .await;
+    ward.say("select trunkline.enqueue('q', 'glad'::public.mood); drop type public.mood cascade").await;
+    let found = Doctor::new().examine(&ward.db).await.expect("examined");
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((found.check, found.queue.as_deref()), ("payloads", Some("q")), "{found:?}");
+    ward.mended("payloads").await;
 }

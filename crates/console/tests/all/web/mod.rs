@@ -10,6 +10,7 @@ mod late;
 mod other_schema;
 mod outage;
 mod states;
+mod unread;
 mod prefix;
 mod standby;
 mod entry;

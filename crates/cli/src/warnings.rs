@@ -1,0 +1,90 @@
+//! Prints the library's warnings. Without them, an unavailable database would look like an empty
+//! queue, and an unused password file like a wrong password.
+
+use std::{
+    fmt::{self, Write},
+    sync::OnceLock,
+};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+use crate::{clean::clean, print};
+
+/// The module whose warnings about failed commands are omitted, because the job itself reports them
+/// with their exit codes.
+const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
+/// The module whose warning about a lost connection is omitted, unless the verb prints warnings in
+/// its own way. Other verbs report that they try again, or fail.
+const TOLD_BY_VERBS: &str = "trunkline::postgres::wire::connection";
+
+/// Prints warnings in a verb's own way.
+type Say = Box<dyn Fn(&str) + Send + Sync>;
+
+static SAY: OnceLock<Say> = OnceLock::new();
+
+/// Starts printing warnings on standard error.
+pub fn show() {
+    let _ = tracing::subscriber::set_global_default(Warnings); // fails only on a second call, and the program calls this once
+}
+
+/// Lets a verb print warnings from now on, for example between the lines of its commands' output.
+pub fn show_with(say: impl Fn(&str) + Send + Sync + 'static) {
+    let _ = SAY.set(Box::new(say)); // fails only on a second call, and a verb calls this once
+}
+
+struct Warnings;
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        let target = metadata.target();
+        let ours = target.starts_with("trunkline") && target != TOLD_ELSEWHERE;
+        ours && metadata.is_event() && *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let say = SAY.get();
+        if say.is_none() && event.metadata().target() == TOLD_BY_VERBS {
+            return;
+        }
+        let mut told = Told::default();
+        event.record(&mut told);
+        let warning = format!("warning: {}{}", told.message, told.fields);
+        match say {
+            Some(say) => say(&clean(&warning)),
+            None => print::note(warning),
+        }
+    }
+
+    // No span is enabled.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Told {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string cannot fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, ", {name}: {value:?}"),
+        };
+    }
+}
