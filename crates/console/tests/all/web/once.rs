@@ -70,6 +70,24 @@ async fn form_without_a_token_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn payload_that_is_too_long_is_not_asked() {
+    let site = Site::new().await;
+    site.sql.batch_execute("create domain trunkline.code as varchar(3)").await.expect("created");
+    queue(&site, "codes", "trunkline.code").await;
+    let csrf = get(site.address, "/queues/codes").await.csrf();
+    let form = [("verb", "enqueue"), ("queue", "codes"), ("payload", "abcd"), ("csrf", &*csrf)];
+    let answer = post(site.address, "/act/ask", &form).await;
+    assert!(answer.status == 400 && answer.body.contains("too long"), "{}", answer.body);
+    // The type of a queue of arrays is a domain over the array.
+    queue(&site, "lists", "int4[]").await;
+    let csrf = get(site.address, "/queues/lists").await.csrf();
+    let form = [("verb", "enqueue"), ("queue", "lists"), ("payload", "{1,2}"), ("csrf", &*csrf)];
+    let answer = post(site.address, "/act/ask", &form).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_would_be_refused_is_not_asked_and_stays_typed() {
     let site = Site::new().await;
     queue(&site, "j", "jsonb").await;
