@@ -126,7 +126,7 @@ impl Action {
     /// Fails with the reason if the queue would refuse the message that the action enqueues. This
     /// check enqueues nothing.
     pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
-        let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
+        let fill = |text: &str| Text::of(db, text).with_tables(&is.name);
         match &self.deed {
             Deed::Edit { payload, .. } => {
                 let _: (bool,) = fill(sql!("payload_fits")).run(db, (payload.as_str(),)).await?;
