@@ -217,3 +217,24 @@ async fn a_queue_without_such_columns_pays_nothing() {
     assert!(counted[2] >= counted[1] + 20, "and with such a column once a row: {counted:?}");
     admin.batch_execute("rollback").await.expect("rolled back");
 }
+
+#[tokio::test]
+async fn replay_shortens_no_value_for_a_column_that_became_shorter() {
+    for (settings, key) in [(Settings::new("int8"), ""), (Settings::new("int8").partitions(2), ", key => 'a'")] {
+        let Place { queue, sql, .. } = place::<i64>(settings).await;
+        sql.batch_execute("alter table trunkline.queue_q add tag text").await.expect("added");
+        sql.batch_execute(&format!("select trunkline.enqueue('q', 7::int8{key})")).await.expect("enqueued");
+        sql.batch_execute("update trunkline.queue_q set tag = 'too long'").await.expect("tagged");
+        let id = queue.peek(1).await.expect("read")[0].id;
+        let lease = if key.is_empty() { "lease('q')" } else { "lease_partition('q')" };
+        sql.batch_execute(&format!("select trunkline.bury('q', l.id, l.attempt, 'dead') from trunkline.{lease} l"))
+            .await
+            .expect("buried");
+        sql.batch_execute("create domain short as varchar(3); alter table trunkline.queue_q alter tag type short")
+            .await
+            .expect("altered");
+        let error = sql.query("select trunkline.replay('q', array[$1::bigint])", &[&id]).await.expect_err("too long");
+        assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("22001"), "{error:?}");
+        assert_eq!(queue.stats().await.expect("counted").dead, 1);
+    }
+}

@@ -32,8 +32,10 @@ begin
     end if;
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               string_agg(format('($9 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
-        into named, restored from pg_attribute a
+               -- A cast to a domain over varchar(3) would shorten the value.
+               string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
+                                 a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
+        into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attidentity = '' and own ? a.attname::text
           and a.attname <> all (array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']);
