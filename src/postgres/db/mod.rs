@@ -282,7 +282,7 @@ impl Db {
     pub(crate) async fn own_session_for(&self, class: Class) -> Result<Arc<Session>> {
         match self.idle_session() {
             Some(session) => Ok(session),
-            None => self.open(class, Use::Alone, Arc::default()).await,
+            None => self.open(class, Use::Alone, Arc::default(), |_| true).await,
         }
     }
 

@@ -53,9 +53,11 @@ pub(crate) struct Session {
     demoted: AtomicBool,
 }
 
-/// Connects. Retries while the database starts, restarts or has no free connections.
-pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
+/// Connects. Retries while the database starts, restarts or has no free connections, and `may_wait`
+/// returns true.
+async fn patiently<T, F: Future<Output = Result<T>>>(
     target: &Target,
+    may_wait: impl Fn(&Error) -> bool,
     mut connect: impl FnMut() -> F,
 ) -> Result<T> {
     let longest = if target.config.get_hosts().len() > 1 { LONGEST_AMONG_HOSTS } else { LONGEST_PAUSE };
@@ -63,7 +65,7 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
     let mut pause = FIRST_PAUSE;
     loop {
         match connect().await {
-            Err(error) if error.may_pass() && began.elapsed() + pause < PATIENCE => {
+            Err(error) if error.may_pass() && may_wait(&error) && began.elapsed() + pause < PATIENCE => {
                 debug!(%error, ?pause, "database unreachable; retrying");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(longest);
@@ -74,8 +76,8 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
 }
 
 impl Session {
-    pub async fn open(target: &Target, usage: Use, load: Arc<Load>) -> Result<Self> {
-        patiently(target, || Self::open_now(target, usage, load.clone())).await
+    pub async fn open(target: &Target, usage: Use, load: Arc<Load>, may_wait: impl Fn(&Error) -> bool) -> Result<Self> {
+        patiently(target, may_wait, || Self::open_now(target, usage, load.clone())).await
     }
 
     pub async fn open_now(target: &Target, usage: Use, load: Arc<Load>) -> Result<Self> {

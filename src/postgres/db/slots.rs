@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Class, Db, Session, slot::Slot};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::wire::{Load, Use},
 };
 
@@ -60,38 +60,46 @@ impl Db {
             return Err(error.clone()); // a concurrent call has just retried
         }
         // The lock on this slot is held, so `opened` finds only the others.
-        if let Some(other) = self.slots(class).iter().find_map(Slot::opened) {
-            if place.shared.is_some_and(|at| at.elapsed() < REFUSED) {
-                return Ok(other);
-            }
-            match Session::open_now(&self.0.target, Use::Common, slot.load.clone()).await.map(Arc::new) {
-                Ok(session) => {
-                    place.session = Some(session.clone());
-                    return Ok(session);
-                }
-                // A server that refuses a connection answers, for example because all of its
-                // connections are in use. A retry could take half a minute.
-                Err(error) if error.sqlstate().is_some() && error.may_pass() && !other.is_closed() => {
-                    debug!(%error, "the server refuses a second connection; sharing the first");
-                    place.session = None;
-                    place.shared = Some(Instant::now());
-                    return Ok(other);
-                }
-                Err(_) => {}
-            }
+        let other = self.slots(class).iter().find_map(Slot::opened);
+        if let Some(other) = &other
+            && place.shared.is_some_and(|at| at.elapsed() < REFUSED)
+        {
+            return Ok(other.clone());
         }
-        let opened = self.open(class, Use::Common, slot.load.clone()).await;
+        let opened = self.open(class, Use::Common, slot.load.clone(), |error| other.is_none() || !refuses(error)).await;
+        if let (Some(other), Err(error)) = (&other, &opened)
+            && refuses(error)
+            && !other.is_closed()
+        {
+            debug!(%error, "the server refuses a second connection; sharing the first");
+            place.session = None;
+            place.shared = Some(Instant::now());
+            return Ok(other.clone());
+        }
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
     }
 
-    /// Opens a connection. Retries on failure, unless another server could accept the writes.
-    pub(super) async fn open(&self, class: Class, usage: Use, load: Arc<Load>) -> Result<Arc<Session>> {
+    /// Opens a connection. Retries after an error for which `may_wait` returns true, unless another
+    /// server could accept the writes.
+    pub(super) async fn open(
+        &self,
+        class: Class,
+        usage: Use,
+        load: Arc<Load>,
+        may_wait: impl Fn(&Error) -> bool,
+    ) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
-            _ => Session::open(&self.0.target, usage, load).await,
+            _ => Session::open(&self.0.target, usage, load, may_wait).await,
         };
         opened.map(Arc::new)
     }
+}
+
+/// Returns true if the server answers, but accepts no connection at the moment, for example because
+/// all of its connections are in use.
+fn refuses(error: &Error) -> bool {
+    error.sqlstate().is_some() && error.may_pass()
 }
