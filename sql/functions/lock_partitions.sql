@@ -8,7 +8,7 @@ create or replace function trunkline.lock_partitions(queue text) returns void
 declare
     until constant timestamptz := clock_timestamp() + interval '10 s';
 begin
-    perform set_config('lock_timeout', greatest(extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 1)::int || 'ms', true);
+    perform set_config('lock_timeout', greatest(least(extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 2000), 1)::int || 'ms', true);
     loop
         begin
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', 'lane_' || queue, 'queue_' || queue, 'line_' || queue);
