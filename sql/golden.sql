@@ -624,6 +624,8 @@ function clock() returns timestamp with time zone language sql volatile;
 
 function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:02'::interval, if_held boolean DEFAULT false) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function converted(queue text, parameter text, is_list boolean) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
 function create_queue(queue text, payload text, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile;
@@ -1621,7 +1623,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if false then
+        -- The setting is read, because the call may have waited while it changed.
+        if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'emails') then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -1672,7 +1675,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if true then
+        -- The setting is read, because the call may have waited while it changed.
+        if true and (select q.per_key = 1 from trunkline.queue q where q.name = 'orders') then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -1723,7 +1727,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if false then
+        -- The setting is read, because the call may have waited while it changed.
+        if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'tasks') then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -1776,11 +1781,9 @@ begin
         perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     if false then
-        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
-        insert into trunkline."queue_emails" as q (size, payload) values (1, trunkline.payload_as(payload, null::pg_catalog.jsonb[])) returning q.id into id;
-    else
-        insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+        return trunkline.enqueue_one('emails', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
     end if;
+    insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
     if id is null then
         perform trunkline.not_stored('emails', 1, 0);
     end if;
@@ -1803,11 +1806,9 @@ begin
         perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     if false then
-        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
-        insert into trunkline."queue_tasks" as q (size, payload) values (1, trunkline.payload_as(payload, null::pg_catalog.text[])) returning q.id into id;
-    else
-        insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+        return trunkline.enqueue_one('tasks', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
     end if;
+    insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
     if id is null then
         perform trunkline.not_stored('tasks', 1, 0);
     end if;
@@ -1825,14 +1826,12 @@ declare
     holders text[];
 begin
     if null is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
-        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
-        -- role could hold it for longer, so the extension does not wait; then each session that
-        -- asks looks for the first.
-        perform from trunkline."limit_emails" where false;
-        for attempts_left in 1..100 loop
-            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('emails'));
-        end loop;
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        begin
+            perform from trunkline."limit_emails" where false;
+        exception when undefined_table then -- the limits were removed while the call waited
+        end;
     end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1872,14 +1871,12 @@ declare
     holders text[];
 begin
     if 100 is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
-        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
-        -- role could hold it for longer, so the extension does not wait; then each session that
-        -- asks looks for the first.
-        perform from trunkline."limit_orders" where false;
-        for attempts_left in 1..100 loop
-            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('orders'));
-        end loop;
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        begin
+            perform from trunkline."limit_orders" where false;
+        exception when undefined_table then -- the limits were removed while the call waited
+        end;
     end if;
     if true then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1919,14 +1916,12 @@ declare
     holders text[];
 begin
     if null is not null then
-        -- Until the commit, other sessions see the earlier end of the lease. These locks show them
-        -- the extension: see do_extending_. A session that asks holds the second for a moment. Any
-        -- role could hold it for longer, so the extension does not wait; then each session that
-        -- asks looks for the first.
-        perform from trunkline."limit_tasks" where false;
-        for attempts_left in 1..100 loop
-            exit when pg_try_advisory_xact_lock_shared(1953656428, hashtext('tasks'));
-        end loop;
+        -- Until the commit, other sessions see the earlier end of the lease. This lock shows them
+        -- the extension: see do_extending_.
+        begin
+            perform from trunkline."limit_tasks" where false;
+        exception when undefined_table then -- the limits were removed while the call waited
+        end;
     end if;
     if false then
         -- This function updates the lanes of these leases last. It locks the table of lanes first,
@@ -1960,10 +1955,6 @@ end ;
 
 function do_extending_orders() returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off as 
 begin
-    if pg_try_advisory_lock(1953656428, hashtext('orders')) then
-        perform pg_advisory_unlock(1953656428, hashtext('orders'));
-        return null;
-    end if;
     return (
         select min(coalesce((select a.xact_start from pg_stat_activity a where a.pid = h.pid), '-infinity'))
         from (select min(l.pid) as pid from pg_locks l
@@ -2668,7 +2659,9 @@ begin
             returning id
         )
         select n.ids[b.batch] + m.at - 1
-        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at)
+        where cardinality(n.ids) = (select count(*) from batch) -- otherwise the ids would belong to other messages
+        order by m.nr;
     get diagnostics count = row_count;
     if count <> cardinality(payloads) then
         perform trunkline.not_stored('orders', cardinality(payloads), count);
@@ -3726,7 +3719,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if false then
+        -- The setting is read, because the call may have waited while it changed.
+        if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'emails') then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -3777,7 +3771,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if true then
+        -- The setting is read, because the call may have waited while it changed.
+        if true and (select q.per_key = 1 from trunkline.queue q where q.name = 'orders') then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -3828,7 +3823,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if false then
+        -- The setting is read, because the call may have waited while it changed.
+        if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'tasks') then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
@@ -4966,6 +4962,8 @@ function set_vacuum(queue text) returns boolean language plpgsql volatile set se
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
 
 function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function shortens(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function sort_lanes(queue text, lanes integer, first integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -14,11 +14,11 @@ begin
     perform trunkline.check_queue(queue);
     if key is not null then
         perform trunkline.check_keys(queue, array[key], 1), trunkline.check_priority(queue, priority);
-        execute format('select trunkline.%I(trunkline.payload_as($1, null::%s[]), array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+        execute format('select trunkline.%I(%s, array[$2], $3, $4)', 'do_keyed_' || queue, trunkline.converted(queue, '$1', false))
             into id using payload, key, delay, case when metadata is not null then array[metadata] end;
         return id;
     end if;
-    execute format('select trunkline.%I(trunkline.payload_as($1, null::%s[]), $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+    execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false),
                    trunkline.check_priority(queue, priority))
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;

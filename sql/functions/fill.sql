@@ -15,8 +15,7 @@ begin
             ('channel', quote_literal('trunkline.' || q.name)),
             ('type', coalesce(type, (select format('%I.%I', n.nspname, t.typname) from pg_type t join pg_namespace n on n.oid = t.typnamespace
                                      where t.oid = trunkline.payload_type(q.name)))),
-            ('shortens', (select (t.typtype = 'd' or t.oid in ('name'::regtype, '"char"'::regtype))::text
-                      from pg_type t where t.oid = trunkline.payload_type(q.name))),
+            ('shortens', trunkline.shortens(trunkline.payload_type(q.name))::text),
             ('max_attempts', q.max_attempts::text),
             ('max_batch', q.max_batch::text),
             ('lease', format('interval %L', q.lease)),
@@ -30,7 +29,6 @@ begin
             ('lanes', q.priorities::text),
             ('head_start', format('interval %L', q.head_start)),
             ('keyed', (q.lanes > 0)::text),
-            ('ordered', (q.lanes > 0 and q.per_key = 1)::text),
             ('key_lanes', q.lanes::text),
             ('first_lane', q.first_lane::text),
             ('key_per_second', q.key_per_second::text),

@@ -8,13 +8,15 @@ create or replace function trunkline.lock_partitions(queue text) returns void
 declare
     until constant timestamptz := clock_timestamp() + interval '10 s';
 begin
-    perform set_config('lock_timeout', greatest(least(extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 2000), 1)::int || 'ms', true);
     loop
+        -- If transactions overlap all the time, only a longer wait gets the locks.
+        perform set_config('lock_timeout', case when clock_timestamp() < until - interval '7 s' then greatest(least(
+            extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 2000), 1)::int else 7000 end || 'ms', true);
         begin
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', 'lane_' || queue, 'queue_' || queue, 'line_' || queue);
             return;
         exception when lock_not_available then
-            if clock_timestamp() > until then
+            if clock_timestamp() > until - interval '1 s' then
                 perform trunkline.raise_in_use(queue, 'ten seconds');
             end if;
         end;

@@ -11,6 +11,7 @@ declare
     last bigint;
     tids tid[];
     part bigint;
+    is_first bool := true;
     is_clean bool;
 begin
     perform trunkline.check_queue(queue);
@@ -18,13 +19,15 @@ begin
     execute format('select max(q.id) / 1024 * 1024 + 1023 from trunkline.%I q', 'queue_' || queue) into top;
     -- Locks rows in the order of their ids, as a worker that ends leases does. Deletes them in
     -- parts by their places, which takes linear time whatever the statistics are. A consumer may
-    -- split a row while the call waits for it, so the call reads on until nothing is left.
+    -- split a row while the call waits for it, so the call reads on until nothing is left. Then it
+    -- waits for no lock, because it holds locks of rows with higher ids.
     while is_clean is not true loop
         is_clean := true;
         last := -9223372036854775808;
         loop
             execute format('select array_agg(h.ctid), max(h.id) from (select q.ctid, q.id from trunkline.%I q where q.id > $1 and q.id <= $2
-                                                                     order by q.id limit 10000 for update) h', 'queue_' || queue)
+                                                                     order by q.id limit 10000 for update %s) h',
+                           'queue_' || queue, case when is_first is not true then 'skip locked' end)
                 into tids, last using last, top;
             exit when tids is null;
             execute format('with gone as (delete from trunkline.%I q where q.ctid = any ($1) returning q.size) select sum(g.size) from gone g',
@@ -32,11 +35,18 @@ begin
             count := count + coalesce(part, 0);
             is_clean := is_clean and part is null;
         end loop;
+        is_first := false;
     end loop;
     if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
         -- A key need not wait for a failed message that no longer exists. Its backlog stays, because
         -- messages may have entered it since: the next lease removes it if it is empty.
-        execute format('update trunkline.%I l set until = ''-infinity'' where l.until > ''-infinity''', 'line_' || queue);
+        execute format($q$
+            update trunkline.%1$I l set until = coalesce((
+                select max(q.due_at) from trunkline.%2$I q
+                where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null
+                  and q.due_at > clock_timestamp()), '-infinity')
+            from (select w.lane, w.key from trunkline.%1$I w where w.until > '-infinity' order by w.lane, w.key for update) w
+            where l.lane = w.lane and l.key = w.key $q$, 'line_' || queue, 'queue_' || queue);
     end if;
     return count;
 end $$;

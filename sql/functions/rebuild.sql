@@ -72,7 +72,7 @@ begin
             using first, now_is.lanes;
         execute format($q$
             insert into trunkline.%1$I as l (lane, key, until)
-            select q.lane, q.line, coalesce(max(q.due_at) filter (where q.error is not null and q.due_at > clock_timestamp()), '-infinity')
+            select q.lane, q.line, coalesce(max(q.due_at) filter (where q.error is not null and q.due_at > clock_timestamp() and q.place <= clock_timestamp()), '-infinity')
             from trunkline.%2$I q where q.line <> '' group by q.lane, q.line
             on conflict (lane, key) do update set until = excluded.until where l.until < excluded.until $q$, lines, rows);
         get diagnostics changed = row_count;

@@ -8,7 +8,7 @@ begin
     perform trunkline.check_queue(queue);
     if payload is not null then
         -- An array in the binary format: a header of 20 bytes, then the length of its element and the element.
-        execute format('select substr(array_send(trunkline.payload_as($1, null::%s[])), 25)', format_type(trunkline.payload_type(queue), -1)) into element using payload;
+        execute format('select substr(array_send(%s), 25)', trunkline.converted(queue, '$1', false)) into element using payload;
         id := trunkline.send_element(queue, element, metadata);
     end if;
     return coalesce(id, trunkline.enqueue_one(queue, payload, '0', metadata, 0, null, null, false, null));

@@ -10,7 +10,7 @@ use crate::fixture::{connect, database};
 use crate::house::{files, root};
 
 /// Literals for the holes that are not names.
-const LITERALS: [(&str, &str); 22] = [
+const LITERALS: [(&str, &str); 21] = [
     ("literal", "'dummy'"),
     ("channel", "'trunkline.dummy'"),
     ("type", "jsonb"),
@@ -28,7 +28,6 @@ const LITERALS: [(&str, &str); 22] = [
     ("lanes", "4"),
     ("head_start", "interval '00:01:00'"),
     ("keyed", "true"),
-    ("ordered", "true"),
     ("key_lanes", "4"),
     ("first_lane", "0"),
     ("key_per_second", "null"),

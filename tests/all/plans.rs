@@ -5,6 +5,7 @@
 //! So the tests need no extension, and work with any build.
 
 mod keys;
+mod apart;
 mod list;
 mod node;
 mod planner;
@@ -20,7 +21,8 @@ use tokio_postgres::Client;
 use trunkline::{Db, Settings};
 
 use self::{
-    list::{FUNCTIONS_APART, STATEMENTS, STATEMENTS_APART, TEMPLATES_APART, VERBS, WITH_PRIORITIES, Way},
+    apart::{FUNCTIONS_APART, TEMPLATES_APART},
+    list::{STATEMENTS, STATEMENTS_APART, VERBS, WITH_PRIORITIES, Way},
     node::Node,
     planner::{Planned, Planner},
 };

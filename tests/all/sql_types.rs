@@ -169,3 +169,21 @@ async fn type_that_would_lose_something_is_refused() {
     let gone = sql.query("select trunkline.payload_type('nosuch')", &[]).await.expect_err("none");
     assert_eq!(gone.code(), Some(&SqlState::UNDEFINED_TABLE), "{gone:?}");
 }
+
+#[tokio::test]
+async fn payload_is_converted_alike_by_every_call() {
+    let sql = connect(&database().await).await;
+    let payloads = [("bytea", "5"), ("bool", "5"), ("int4", "true"), ("int4", "'5.7'::jsonb")];
+    for (n, (payload_type, value)) in payloads.iter().enumerate() {
+        let calls = format!(
+            "select trunkline.create_queue('q{n}', '{payload_type}');
+             select trunkline.enqueue('q{n}', {value});
+             select trunkline.enqueue('q{n}', {value}, metadata => '{{\"a\": \"b\"}}');
+             select trunkline.enqueue_many('q{n}', array[{value}])"
+        );
+        sql.batch_execute(&calls).await.unwrap_or_else(|error| panic!("{payload_type} from {value}: {error:?}"));
+        let distinct = format!("select count(distinct payload), count(*) from trunkline.messages('q{n}')");
+        let row = sql.query_one(&distinct, &[]).await.expect("counted");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 3), "{payload_type} from {value}");
+    }
+}

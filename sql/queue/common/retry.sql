@@ -37,7 +37,8 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        if {ordered} then
+        -- The setting is read, because the call may have waited while it changed.
+        if {keyed} and (select q.per_key = 1 from trunkline.queue q where q.name = {literal}) then
             perform trunkline.{do_hold_}(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);

@@ -6,13 +6,8 @@ create or replace function trunkline.{do_extending_}()
 -- end of such a lease, so leases that ended after this time count. The transaction holds a lock that
 -- do_extend_ takes, and the lock of an update: pg_dump holds only the first lock, and a producer only
 -- the second. The caller reads the clock before, so an extension that is not found here compared the
--- lease with a later clock. To read the locks of all sessions takes a fraction of a millisecond, so
--- an advisory lock says first whether there may be an extension.
+-- lease with a later clock.
 begin
-    if pg_try_advisory_lock(1953656428, hashtext({literal})) then
-        perform pg_advisory_unlock(1953656428, hashtext({literal}));
-        return null;
-    end if;
     return (
         select min(coalesce((select a.xact_start from pg_stat_activity a where a.pid = h.pid), '-infinity'))
         from (select min(l.pid) as pid from pg_locks l

@@ -48,7 +48,9 @@ begin
             returning id
         )
         select n.ids[b.batch] + m.at - 1
-        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
+        from (select array_agg(s.id order by s.id) as ids from stored s) n, batch b, unnest(b.nrs) with ordinality m(nr, at)
+        where cardinality(n.ids) = (select count(*) from batch) -- otherwise the ids would belong to other messages
+        order by m.nr;
     get diagnostics count = row_count;
     if count <> cardinality(payloads) then
         perform trunkline.not_stored({literal}, cardinality(payloads), count);

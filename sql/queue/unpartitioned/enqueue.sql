@@ -9,11 +9,9 @@ begin
         perform trunkline.payload_bytes({literal}, pg_catalog.pg_column_size(payload)); -- fails, with a hint
     end if;
     if {shortens} then
-        -- A cast to a domain, or to a type of names, would shorten the value: see trunkline.payload_as.
-        insert into trunkline.{queue_} as q (size, payload) values (1, trunkline.payload_as(payload, null::{type}[])) returning q.id into id;
-    else
-        insert into trunkline.{queue_} as q (size, payload) values (1, array[payload::{type}]) returning q.id into id;
+        return trunkline.enqueue_one({literal}, payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
     end if;
+    insert into trunkline.{queue_} as q (size, payload) values (1, array[payload::{type}]) returning q.id into id;
     if id is null then
         perform trunkline.not_stored({literal}, 1, 0);
     end if;

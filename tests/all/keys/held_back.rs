@@ -154,3 +154,62 @@ async fn acknowledging_a_long_backlog_of_a_key_reads_it_once() {
         .expect("released");
     }
 }
+
+#[tokio::test]
+async fn order_that_is_switched_on_holds_in_a_backlog_and_for_a_retry_that_waited() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1).per_key(3)).await;
+    three(&queue).await;
+    sql.batch_execute("select trunkline.do_line_q('{key 0}', '{0}')").await.expect("it has its own backlog");
+    fail(&sql, 1, "1 hour").await;
+    sql.batch_execute("select trunkline.alter_queue('q', per_key => 1)").await.expect("altered");
+    assert_eq!(due(&sql).await, [""; 0], "the backlog waits");
+
+    sql.batch_execute("select trunkline.purge('q'); select trunkline.alter_queue('q', per_key => 3)")
+        .await
+        .expect("empty");
+    three(&queue).await;
+    let failing = connect(&url).await;
+    let row =
+        sql.query_one("select holder, id, attempt from trunkline.lease_partition('q', 1)", &[]).await.expect("one");
+    let (holder, id, attempt): (i64, i64, i32) = (row.get(0), row.get(1), row.get(2));
+    sql.batch_execute("begin; select trunkline.alter_queue('q', per_key => 1)").await.expect("altered");
+    let failed = tokio::spawn(async move {
+        failing.query("select trunkline.retry('q', $1, $2, '1 hour')", &[&id, &attempt]).await.expect("failed");
+    });
+    let reader = connect(&url).await;
+    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("it waits", async || !reader.query(waits, &[]).await.expect("read").is_empty()).await;
+    sql.batch_execute("commit").await.expect("committed");
+    failed.await.expect("no panic");
+    let more = sql.query("select payload from trunkline.more('q', $1)", &[&holder]).await.expect("leased");
+    assert!(more.is_empty(), "the retry holds its key");
+}
+
+#[tokio::test]
+async fn rescheduled_message_holds_up_no_key() {
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1).per_key(2)).await;
+    let ids = three(&queue).await;
+    fail(&sql, 1, "1 hour").await;
+    let far = "select trunkline.reschedule('q', array[$1::bigint], clock_timestamp() + interval '300 days')";
+    sql.query(far, &[&ids[0]]).await.expect("rescheduled");
+    sql.batch_execute("select trunkline.alter_queue('q', per_key => 1); select trunkline.rebuild('q')")
+        .await
+        .expect("altered");
+    assert_eq!(due(&sql).await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn row_that_a_trigger_refuses_fails_the_whole_call() {
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(4)).await;
+    let deny = "create function deny() returns trigger language plpgsql as
+                $$ begin if new.keys[1] like 'bad%' then return null; end if; return new; end $$;
+                create trigger a_deny before insert on trunkline.queue_q for each row execute function deny()";
+    sql.batch_execute(deny).await.expect("created");
+    let call =
+        "select trunkline.enqueue_many('q', array_fill(1::bigint, array[cardinality($1::text[])]), keys => $1::text[])";
+    for keys in [&["bad1"][..], &["bad1", "good1", "good2", "good3"]] {
+        let error = sql.query(call, &[&keys]).await.expect_err("a row is missing");
+        assert!(error.as_db_error().expect("told").message().contains("stored"), "{error:?}");
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
+}

@@ -49,3 +49,36 @@ async fn row_that_is_split_meanwhile_is_purged_whole() {
     assert_eq!(purge.await.expect("no panic"), 200);
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }
+
+#[tokio::test]
+async fn purge_waits_for_no_lower_row_after_a_higher_one() {
+    let Place { queue, sql, url, .. } = place::<i64>(trunkline::Settings::new("int8")).await;
+    queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued");
+    queue.enqueue(10).await.expect("enqueued");
+    queue.enqueue(11).await.expect("enqueued");
+    let lease = "create table l as select id, attempt, payload::int from trunkline.lease('q', 20, '1 hour')";
+    sql.batch_execute(lease).await.expect("leased");
+    let ack = |payloads: &str| {
+        format!(
+            "select trunkline.ack_many('q', array_agg(id), array_agg(attempt)) from l where payload in ({payloads})"
+        )
+    };
+    let (splitting, holding, purging, acking) =
+        (connect(&url).await, connect(&url).await, connect(&url).await, connect(&url).await);
+    splitting.batch_execute(&format!("begin; {}", ack("4"))).await.expect("split");
+    holding.batch_execute(&format!("begin; {}", ack("11"))).await.expect("acknowledged");
+    let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await });
+    eventually("the purge waits", async || one_waits(&sql).await).await;
+    splitting.batch_execute("commit").await.expect("committed");
+    // Now it waits for the last row, and holds the row before. The first row's messages are free.
+    let free = "pg_locks l where not l.granted and l.locktype = 'transactionid'";
+    eventually("it waits again", async || count(&sql, free).await == 1).await;
+    let both = ack("5, 10");
+    let acked = tokio::spawn(async move { acking.batch_execute(&both).await });
+    eventually("both wait", async || count(&sql, free).await == 2).await;
+    holding.batch_execute("commit").await.expect("committed");
+    let acked = acked.await.expect("no panic");
+    purge.await.expect("no panic").expect("purged");
+    let code = acked.err().and_then(|error| error.code().map(|code| code.code().to_owned()));
+    assert_ne!(code.as_deref(), Some("40P01"), "no deadlock");
+}

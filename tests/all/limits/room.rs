@@ -77,3 +77,22 @@ async fn lease_that_is_being_extended_counts_beyond_its_end() {
     assert_eq!(sql.query("select * from trunkline.lease('q', lease => '1 us')", &[]).await.expect("leased").len(), 1);
     assert_eq!(sql.query("select * from trunkline.lease('q')", &[]).await.expect("leased").len(), 1, "the end counts");
 }
+
+#[tokio::test]
+async fn lease_is_extended_while_the_limit_is_removed() {
+    let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("select trunkline.limit_queue('q', max_leased => 1)").await.expect("limited");
+    queue.enqueue(1).await.expect("enqueued");
+    let held = sql.query_one("select id, attempt from trunkline.lease('q')", &[]).await.expect("leased");
+    let (id, attempt): (i64, i32) = (held.get(0), held.get(1));
+    let (removing, reader) = (connect(&url).await, connect(&url).await);
+    removing.batch_execute("begin; select trunkline.limit_queue('q')").await.expect("removed");
+    let extended =
+        tokio::spawn(
+            async move { sql.query("select trunkline.extend('q', $1, $2, '1 hour')", &[&id, &attempt]).await },
+        );
+    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    eventually("it waits", async || !reader.query(waits, &[]).await.expect("read").is_empty()).await;
+    removing.batch_execute("commit").await.expect("committed");
+    extended.await.expect("no panic").expect("extended");
+}

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use trunkline::{Db, Settings};
 
 use super::{
+    apart::REFUSALS,
     called_of, functions_of,
-    list::{Planned, REFUSALS, Way},
+    list::{Planned, Way},
     node::Node,
     oids,
     planner::Planner,

@@ -85,11 +85,11 @@ pub static OF_KEYS: [Mutant; 7] = [
         defect: Defect::Sql(
             "retry",
             &[(
-                "        if {ordered} then",
+                "        if {keyed} and (select q.per_key = 1 from trunkline.queue q where q.name = {literal}) then",
                 "        if to_regclass('trunkline.{unique_}') is not null then
             execute 'delete from trunkline.{unique_} u where u.id = any ($1)' using met.ids;
         end if;
-        if {ordered} then",
+        if {keyed} and (select q.per_key = 1 from trunkline.queue q where q.name = {literal}) then",
             )],
         ),
         breaks: &[TWO],

@@ -1,0 +1,18 @@
+create or replace function trunkline.converted(queue text, parameter text, is_list bool) returns text
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- Returns the expression that converts a parameter of a statement to an array of a queue's payloads. A cast is as usual.
+-- If it may shorten the value, the last step is an assignment, which refuses the value instead.
+declare
+    type regtype := trunkline.payload_type(queue);
+    base regtype;
+begin
+    if not trunkline.shortens(type) then
+        return format(case when is_list then '%s::%s[]' else 'array[%s::%s]' end, parameter, format_type(type, -1));
+    end if;
+    base := trunkline.base_type(type);
+    if base = type or trunkline.is_array(base) then
+        return format('trunkline.%s(%s, null::%s[])', case when is_list then 'payloads_as' else 'payload_as' end, parameter, format_type(type, -1));
+    end if;
+    return format(case when is_list then 'trunkline.payloads_as(%s::%s[], null::%s[])' else 'trunkline.payload_as(%s::%s, null::%s[])' end,
+                  parameter, format_type(base, -1), format_type(type, -1));
+end $$;
