@@ -64,9 +64,6 @@ begin
         what := 'partitions with leases and no holder';
         return next;
         execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
-        if now_is.per_key = 1 then
-            perform trunkline.hold_retries(queue);
-        end if;
         execute format('delete from trunkline.%1$I l where l.until <= clock_timestamp() and not exists '
                        '(select from trunkline.%2$I q where q.lane = l.lane and q.line = l.key) or l.lane <> $1 + trunkline.lane_of(l.key, $2)', lines, rows)
             using first, now_is.lanes;
@@ -78,6 +75,9 @@ begin
         get diagnostics changed = row_count;
         what := 'keys whose backlog was not known';
         return next;
+        if now_is.per_key = 1 then
+            perform trunkline.hold_retries(queue);
+        end if;
     end if;
     if now_is.uniqueness then
         execute format('delete from trunkline.%I u where u.until is null and not exists (
