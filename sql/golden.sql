@@ -586,8 +586,6 @@ function check_columns(queue text, columns jsonb) returns void language plpgsql 
 
 function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
-function check_ends(ids bigint[], attempts integer[]) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
-
 function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_keyed(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;

@@ -7,6 +7,5 @@ create or replace function trunkline.ack_many(queue text, ids bigint[], attempts
 --     select trunkline.ack_many('emails', array_agg(id), array_agg(attempt))
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_ends(ids, attempts);
     perform trunkline.settle('ack', queue, ids, attempts);
 end $$;

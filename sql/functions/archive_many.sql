@@ -7,6 +7,5 @@ create or replace function trunkline.archive_many(queue text, ids bigint[], atte
 --     select trunkline.archive_many('emails', array_agg(id), array_agg(attempt))
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_ends(ids, attempts);
     perform trunkline.settle('archive', queue, ids, attempts);
 end $$;

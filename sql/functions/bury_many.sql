@@ -7,6 +7,5 @@ create or replace function trunkline.bury_many(queue text, ids bigint[], attempt
 --     select trunkline.bury_many('emails', array_agg(id), array_agg(attempt), 'no such address')
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_ends(ids, attempts);
     perform trunkline.settle('bury', queue, ids, attempts, null, reason);
 end $$;

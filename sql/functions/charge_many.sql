@@ -7,7 +7,7 @@ create or replace function trunkline.charge_many(queue text, ids bigint[], attem
 --     select trunkline.charge_many('emails', array_agg(id), array_agg(attempt), error => 'no such host')
 --     from (select id, attempt from trunkline.messages('emails') where due_at <= now() limit 2) failed;
 begin
-    perform trunkline.check_delay(delay), trunkline.check_ends(ids, attempts);
+    perform trunkline.check_delay(delay);
     perform trunkline.settle('charge', queue, ids, attempts, delay, error);
     perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

@@ -7,6 +7,6 @@ create or replace function trunkline.extend_many(queue text, ids bigint[], attem
 --     select trunkline.extend_many('emails', array_agg(id), array_agg(attempt), '10 minutes')
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_lease(lease), trunkline.check_ends(ids, attempts);
+    perform trunkline.check_lease(lease);
     perform trunkline.settle('extend', queue, ids, attempts, lease);
 end $$;

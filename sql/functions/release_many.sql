@@ -7,7 +7,6 @@ create or replace function trunkline.release_many(queue text, ids bigint[], atte
 --     select trunkline.release_many('emails', array_agg(id), array_agg(attempt))
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_ends(ids, attempts);
     perform trunkline.settle('release', queue, ids, attempts);
     perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

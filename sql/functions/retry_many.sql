@@ -7,7 +7,7 @@ create or replace function trunkline.retry_many(queue text, ids bigint[], attemp
 --     select trunkline.retry_many('emails', array_agg(id), array_agg(attempt), delay => '5 minutes', error => 'no such host')
 --     from trunkline.lease('emails', 2);
 begin
-    perform trunkline.check_delay(delay), trunkline.check_ends(ids, attempts);
+    perform trunkline.check_delay(delay);
     perform trunkline.settle('retry', queue, ids, attempts, delay, error);
     perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

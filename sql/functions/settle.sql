@@ -20,6 +20,10 @@ begin
     if ids is null and attempts is null then
         return; -- array_agg returns null if there was nothing to lease
     end if;
+    if array_ndims(ids) > 1 or array_ndims(attempts) > 1 then -- in such an array, no null can be searched
+        raise exception 'ids and attempts must be arrays of one dimension, not of %', greatest(array_ndims(ids), array_ndims(attempts))
+            using errcode = 'array_subscript_error', hint = 'Pass id and attempt as trunkline.lease returned them.';
+    end if;
     if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
         raise exception 'ids and attempts must have the same length and contain no null: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
@@ -38,7 +42,7 @@ begin
                       hint = 'Roll back what was done for it, and release it with trunkline.release: it is delivered again, in order.';
         end if;
     end if;
-    if cardinality(ids) = 1 and array_ndims(ids) = 1 and array_ndims(attempts) = 1 then
+    if cardinality(ids) = 1 then
         -- The usual case: a message is a range of its own. This costs less than the general case.
         ids := ids[:];
         if ids[1] between 1024 and 9223372036854774783 then

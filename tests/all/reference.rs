@@ -142,7 +142,6 @@ const INTERNAL: &[&str] = &[
     "apply_shared_rights",
     "base_type",
     "check_delay",
-    "check_ends",
     "check_ids",
     "check_lease",
     "check_metadata",

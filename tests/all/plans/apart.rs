@@ -37,7 +37,6 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         "they check what they are given",
         &[
             "check_delay",
-            "check_ends",
             "check_ids",
             "check_lease",
             "check_metadata",
