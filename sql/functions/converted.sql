@@ -10,9 +10,9 @@ begin
         return format(case when is_list then '%s::%s[]' else 'array[%s::%s]' end, parameter, format_type(type, -1));
     end if;
     base := trunkline.base_type(type);
-    if base = type or trunkline.is_array(base) then
-        return format('trunkline.%s(%s, null::%s[])', case when is_list then 'payloads_as' else 'payload_as' end, parameter, format_type(type, -1));
+    if base <> type and not trunkline.is_array(base) then
+        parameter := format(case when is_list then '%s::%s[]' else '%s::%s' end, parameter, format_type(base, -1));
     end if;
-    return format(case when is_list then 'trunkline.payloads_as(%s::%s[], null::%s[])' else 'trunkline.payload_as(%s::%s, null::%s[])' end,
-                  parameter, format_type(base, -1), format_type(type, -1));
+    return format(case when is_list then 'trunkline.payloads_as(%s, null::%s[])' else 'trunkline.payload_as(%s, null::%s[])' end,
+                  parameter, format_type(type, -1));
 end $$;

@@ -6,17 +6,19 @@ create or replace function trunkline.lock_partitions(queue text) returns void
 -- before it leased. So a wait that could be part of a deadlock ends before Postgres looks for one; all locks are
 -- released, and the other transaction goes on.
 declare
-    until constant timestamptz := clock_timestamp() + interval '10 s';
+    patient constant timestamptz := clock_timestamp() + interval '3 s';
+    is_last bool;
 begin
     loop
         -- If transactions overlap all the time, only a longer wait gets the locks.
-        perform set_config('lock_timeout', case when clock_timestamp() < until - interval '7 s' then greatest(least(
-            extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 2000), 1)::int else 7000 end || 'ms', true);
+        is_last := clock_timestamp() >= patient;
+        perform set_config('lock_timeout', case when is_last then '7s' else
+            greatest(least(extract(epoch from current_setting('deadlock_timeout')::interval) * 500, 2000), 1)::int || 'ms' end, true);
         begin
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', 'lane_' || queue, 'queue_' || queue, 'line_' || queue);
             return;
         exception when lock_not_available then
-            if clock_timestamp() > until - interval '1 s' then
+            if is_last then
                 perform trunkline.raise_in_use(queue, 'ten seconds');
             end if;
         end;

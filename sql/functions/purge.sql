@@ -11,7 +11,7 @@ declare
     last bigint;
     tids tid[];
     part bigint;
-    is_first bool := true;
+    waiting text := ''; -- the first pass waits for locked rows
     is_clean bool;
 begin
     perform trunkline.check_queue(queue);
@@ -27,7 +27,7 @@ begin
         loop
             execute format('select array_agg(h.ctid), max(h.id) from (select q.ctid, q.id from trunkline.%I q where q.id > $1 and q.id <= $2
                                                                      order by q.id limit 10000 for update %s) h',
-                           'queue_' || queue, case when is_first is not true then 'skip locked' end)
+                           'queue_' || queue, waiting)
                 into tids, last using last, top;
             exit when tids is null;
             execute format('with gone as (delete from trunkline.%I q where q.ctid = any ($1) returning q.size) select sum(g.size) from gone g',
@@ -35,7 +35,7 @@ begin
             count := count + coalesce(part, 0);
             is_clean := is_clean and part is null;
         end loop;
-        is_first := false;
+        waiting := 'skip locked';
     end loop;
     if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
         -- A key need not wait for a failed message that no longer exists. Its backlog stays, because

@@ -10,8 +10,8 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
---  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the queue's setting. A released
---    message is due now.
+--  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the
+--    queue's setting. A released message is due now.
 --  - If a failed message is due more than half of ahead from now, it becomes due earlier by ahead.
 --    If it is due more than 548 days from now, it is due now.
 --  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor
