@@ -25,7 +25,9 @@ pub use self::{
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
     said::Said,
-    waiting::{SOON, drained, dropped_under_way, eventually, grows_to, move_time, run_out, until_asleep, within},
+    waiting::{
+        SOON, drained, dropped_under_way, eventually, grows_to, move_time, one_waits, run_out, until_asleep, within,
+    },
 };
 
 /// The ids of messages that a test has enqueued.

@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser, within};
+use crate::fixture::{Place, SOON, connect, database, eventually, one_waits, place, superuser, within};
 
 /// The payload of background traffic. All relevant messages have non-negative payloads.
 const TRAFFIC: i64 = -1;
@@ -331,10 +331,8 @@ async fn queue_is_dropped_after_a_floor_is_stored() {
     let dropping = connect(&url).await;
     sql.batch_execute("begin; select from trunkline.floor where queue = 'q' for update").await.expect("locked");
     let dropped = tokio::spawn(async move { dropping.batch_execute("select trunkline.drop_queue('q')").await });
-    let waits =
-        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
     let sees = connect(&url).await;
-    eventually("the drop waits", || async { sees.query_one(waits, &[]).await.expect("read").get(0) }).await;
+    eventually("the drop waits", || one_waits(&sees)).await;
     sql.batch_execute("select count(*) from trunkline.queue_q; commit").await.expect("read without a deadlock");
     timeout(SOON, dropped).await.expect("soon").expect("no panic").expect("dropped");
 }

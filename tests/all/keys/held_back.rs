@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 use trunkline::{Queue, State};
 
 use super::{nth, settings};
-use crate::fixture::{Ids as _, Place, connect, eventually, place};
+use crate::fixture::{Ids as _, Place, connect, eventually, one_waits, place};
 
 /// Leases what is due, and returns its payloads.
 async fn due(sql: &Client) -> Vec<String> {
@@ -82,11 +82,7 @@ async fn retry_that_commits_late_keeps_the_backlog_of_its_key() {
         sql.query("select from trunkline.more('q', $1)", &[&holder]).await.expect("leased");
         sql
     });
-    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("it waits or is done", async || {
-        more.is_finished() || !reader.query(waits, &[]).await.expect("read").is_empty()
-    })
-    .await;
+    eventually("it waits or is done", async || more.is_finished() || one_waits(&reader).await).await;
     failing.batch_execute("commit").await.expect("committed");
     let sql = more.await.expect("no panic");
     sql.query("select trunkline.release_partition('q', $1)", &[&holder]).await.expect("released");
@@ -121,8 +117,7 @@ async fn partitions_grow_beside_a_transaction_that_enqueued_before_it_leases() {
     sql.batch_execute("begin; select trunkline.enqueue('q', 1::bigint, key => 'other')").await.expect("enqueued");
     let alter = "select trunkline.alter_queue('q', partitions => 2)";
     let altered = tokio::spawn(async move { altering.batch_execute(alter).await });
-    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("it waits", async || !reader.query(waits, &[]).await.expect("read").is_empty()).await;
+    eventually("it waits", async || one_waits(&reader).await).await;
     assert_eq!(due(&sql).await, ["0", "1"], "no deadlock");
     sql.batch_execute("commit").await.expect("committed");
     altered.await.expect("no panic").expect("altered");
@@ -177,8 +172,7 @@ async fn order_that_is_switched_on_holds_in_a_backlog_and_for_a_retry_that_waite
         failing.query("select trunkline.retry('q', $1, $2, '1 hour')", &[&id, &attempt]).await.expect("failed");
     });
     let reader = connect(&url).await;
-    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("it waits", async || !reader.query(waits, &[]).await.expect("read").is_empty()).await;
+    eventually("it waits", async || one_waits(&reader).await).await;
     sql.batch_execute("commit").await.expect("committed");
     failed.await.expect("no panic");
     let more = sql.query("select payload from trunkline.more('q', $1)", &[&holder]).await.expect("leased");

@@ -3,17 +3,12 @@
 use tokio_postgres::Client;
 
 use super::{nth, settings};
-use crate::fixture::{Place, connect, eventually, place};
+use crate::fixture::{Place, connect, eventually, one_waits, place};
 
 const PURGE: &str = "select trunkline.purge('q')";
 
 async fn count(sql: &Client, what: &str) -> i64 {
     sql.query_one(&format!("select count(*) from {what}"), &[]).await.expect("counted").get(0)
-}
-
-/// Waits until a session of the database waits for a lock.
-async fn one_waits(sql: &Client) -> bool {
-    count(sql, "pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()").await > 0
 }
 
 #[tokio::test]

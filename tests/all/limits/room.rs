@@ -9,7 +9,7 @@ use tokio::{sync::Notify, time::timeout};
 use trunkline::{Attempt, Db, Dequeue, Failure, Limits, Message, Settings, Wait, Worker};
 
 use super::HOUR;
-use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, place, until_asleep};
+use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, one_waits, place, until_asleep};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handlers_own_commit_makes_room_in_its_worker() {
@@ -91,8 +91,7 @@ async fn lease_is_extended_while_the_limit_is_removed() {
         tokio::spawn(
             async move { sql.query("select trunkline.extend('q', $1, $2, '1 hour')", &[&id, &attempt]).await },
         );
-    let waits = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    eventually("it waits", async || !reader.query(waits, &[]).await.expect("read").is_empty()).await;
+    eventually("it waits", async || one_waits(&reader).await).await;
     removing.batch_execute("commit").await.expect("committed");
     extended.await.expect("no panic").expect("extended");
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use trunkline::{Db, Draft, Enqueued, Queue, Unique};
 
 use super::{HOUR, held, of, older, settings};
-use crate::fixture::{Place, SOON, connect, eventually, place};
+use crate::fixture::{Place, SOON, connect, eventually, one_waits, place};
 
 /// Opens `count` handles, which represent separate processes.
 async fn handles(url: &str, count: usize) -> Vec<Queue<i64>> {
@@ -129,14 +129,12 @@ async fn callers_with_keys_share_rows_beside_callers_without() {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    let waits =
-        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
     for commits in [true, false] {
         let transaction = db.begin().await.expect("begun");
         let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued").id();
         let other = queue.clone();
         let second = tokio::spawn(async move { other.enqueue(of(2, "k")).await });
-        eventually("the second waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+        eventually("the second waits", || one_waits(&sql)).await;
         match commits {
             true => transaction.commit().await.expect("committed"),
             false => transaction.rollback().await.expect("rolled back"),
@@ -153,7 +151,7 @@ async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
     let loser = db.begin().await.expect("begun");
     let lost = async { queue.enqueue_in(&loser, of(2, "k")).await.expect("enqueued") };
     let commits = async {
-        eventually("the second waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
+        eventually("the second waits", || one_waits(&sql)).await;
         transaction.commit().await.expect("committed");
     };
     let (lost, ()) = tokio::join!(lost, commits);
