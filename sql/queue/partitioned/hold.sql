@@ -19,10 +19,11 @@ begin
     select f.lane, k.key, max(f.due_at) from failed f, unnest(f.keys) k(key) group by f.lane, k.key order by f.lane, k.key
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
     for r in
-        select q.id, q.keys from unnest(ids, sizes) d(id, size)
+        select q.id, q.keys, q.line from unnest(ids, sizes) d(id, size)
         join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size
         where q.error is not null order by q.id
     loop
+        continue when r.line <> ''; -- a row in a key's own line stays there
         perform trunkline.{do_part_}(r.id, r.keys);
     end loop;
 end $f$;
