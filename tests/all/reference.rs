@@ -235,6 +235,10 @@ fn every_error_that_a_function_raises_is_explained() {
     let of_retry: Vec<_> = Errors::read().of("retry_many").into_iter().collect();
     assert_eq!(of_retry, ["09000", "22023", "2202E", "42P01", "TL001"], "through settle, and its own checks");
     assert!(Errors::read().of("reschedule").contains("22023"), "by the function of the queue");
+    let of_find: Vec<_> = Errors::read().of("find").into_iter().collect();
+    assert_eq!(of_find, ["42P01"], "it reads the table of the archive, and calls no function archive");
+    let of_drop: Vec<_> = Errors::read().of("drop_queue").into_iter().collect();
+    assert_eq!(of_drop, ["2BP01", "42P01", "55P03"], "build_dispatch enqueues nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
