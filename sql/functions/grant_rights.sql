@@ -4,7 +4,8 @@ create or replace function trunkline.grant_rights(role regrole, kind text, queue
 -- that are created later.
 --
 -- kind: 'producer' enqueues, and cannot read payloads. 'consumer' takes and leases messages, and ends leases; since it
--- may read and delete messages, it can also list, find, cancel, reschedule and purge them, and read dead letters.
+-- may read and delete messages, it can also list, find, cancel, reschedule and purge them, and read dead letters and the
+-- archive.
 -- 'operator' can do what a consumer can, and also enqueue, replay, discard, prune and shift; an operator of all queues
 -- also manages schedules and makes their ticks. Only the owner creates, alters, pauses, limits and drops queues. Rights
 -- are stored under the role's name: revoke them before you drop the role, or a role created later under the same name

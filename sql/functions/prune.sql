@@ -2,8 +2,8 @@ create or replace function trunkline.prune(queue text, age interval) returns big
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off as $$
--- Deletes messages that were archived longer ago than age; returns how many. A message that was archived while a clock
--- was ahead counts as archived now.
+-- Deletes messages that were archived longer ago than age, in the caller's transaction; returns how many. If there are
+-- millions, begin with a greater age. A message that was archived while a clock was ahead counts as archived now.
 --
 -- Example:
 --     select trunkline.prune('emails', '30 days');

@@ -15,8 +15,8 @@ create or replace function trunkline.take(queue text, n int default 1, wait inte
 -- from removing rows that died since. Between two searches the call holds no lock and has no
 -- transaction id. It can be cancelled, and statement_timeout ends it. A transaction that is
 -- repeatable read or serializable, or that has written something, cannot wait. If the client can
--- LISTEN, that is better: it is notified immediately, on an idle connection that holds no
--- resources.
+-- receive notifications, trunkline.listen is better: the client is notified immediately, on an idle
+-- connection that holds no snapshot.
 --
 -- Example:
 --     begin;
