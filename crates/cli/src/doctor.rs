@@ -27,6 +27,8 @@ The exit code follows the worst finding: 0 if there is none, or only advice; 1 i
 or the database does not answer; 3 if nothing is wrong, but a check was not possible. With --strict,
 advice alone is 4. Wrong usage is 2.
 
+In a monitoring job, name the database: otherwise the private PostgreSQL of the user is examined.
+
 The doctor examines what holds back the cleaning of dead rows (transactions, prepared transactions,
 slots, standbys), dead rows, autovacuum, indexes, sequences and transaction ids, the notification
 queue, whether notifications arrive, settings, rights, workers that report, and relays. For each queue

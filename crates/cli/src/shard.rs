@@ -42,8 +42,8 @@ the programs with the shorter list, and switch the server off. An interrupted dr
 is started again, and `trunkline shard resume` undoes it.
 
 Examples:
-  trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app
-  trunkline shard drain --move 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
+  trunkline shard drain 1f3a9c02 --database-url postgres://db1 --database-url postgres://db2
+  trunkline shard drain --move 1f3a9c02 --database-url postgres://db1 --database-url postgres://db2")]
     Drain {
         /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]
@@ -55,7 +55,7 @@ Examples:
     /// Let a server that is draining or drained accept messages again
     #[command(after_help = "\
 Example:
-  trunkline shard resume 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
+  trunkline shard resume 1f3a9c02 --database-url postgres://db1 --database-url postgres://db2")]
     Resume {
         /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]

@@ -65,6 +65,8 @@ a session of its own (setsid) is not ended with it.
 
 As the first process of a container, it also reaps processes that commands leave behind.
 
+The exit code is 0 even if messages failed: the last line on standard error counts them.
+
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
   trunkline work thumbnails --concurrency 4 --timeout 1m --exec 'convert - \"$TRUNKLINE_ID.png\"'
