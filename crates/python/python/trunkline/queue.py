@@ -109,7 +109,8 @@ class Queue(Generic[T]):
         """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, inside the
         notification that wakes it. Nothing is stored, so the message is lost if that consumer
         crashes. The message is enqueued instead if no consumer waits, if it takes more than about
-        5,900 bytes, if it is due later, or if it has a unique key."""
+        5,900 bytes with its metadata, if it has a delay, a priority, a unique key or columns, or if
+        the queue is paused or has limits."""
         return await self.native.send_direct(bridge(), encoded(self.codec, message))
 
     def draft(self, payload: T) -> Draft[T]:
@@ -223,5 +224,5 @@ class Queue(Generic[T]):
     async def schedule(self, schedule: Schedule, payload: T) -> bool:
         """Stores a schedule: it enqueues the payload exactly once at every tick, no matter how many
         processes run. Returns true if something changed; does nothing if the same schedule exists.
-        Every process with a worker makes ticks."""
+        Every process with a worker makes ticks, unless the worker only drains."""
         return await self.native.schedule(bridge(), schedule, self.codec.encode(payload))
