@@ -647,8 +647,8 @@ declare
     rest record;
 begin
     if false then
-        -- Locks the table of lanes before the rows, because later statements of the transaction may
-        -- lock lanes. A session that gives the queue more lanes uses the same order.
+        -- Locks the table of lanes before the rows, because a session that gives the queue more
+        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -673,8 +673,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -689,8 +690,8 @@ declare
     rest record;
 begin
     if true then
-        -- Locks the table of lanes before the rows, because later statements of the transaction may
-        -- lock lanes. A session that gives the queue more lanes uses the same order.
+        -- Locks the table of lanes before the rows, because a session that gives the queue more
+        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
         perform from trunkline."lane_orders" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -715,8 +716,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -731,8 +733,8 @@ declare
     rest record;
 begin
     if false then
-        -- Locks the table of lanes before the rows, because later statements of the transaction may
-        -- lock lanes. A session that gives the queue more lanes uses the same order.
+        -- Locks the table of lanes before the rows, because a session that gives the queue more
+        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
         perform from trunkline."lane_tasks" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -757,8 +759,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -913,8 +916,8 @@ begin
             exit when ran_out;
             if exists (select from trunkline."line_orders" l where l.lane = lane and l.key <> all (lined)
                        and exists (select from trunkline."queue_orders" q where q.ctid = any (tids) and l.key = any (q.keys))) then
-                -- In the meantime a message of the key failed, and it is due again before these
-                -- messages.
+                -- In the meantime a message of the key failed. Its retry is due before these
+                -- messages, so the call returns none of them.
                 tids := '{}';
                 got := 0;
                 return;
@@ -949,8 +952,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -984,8 +988,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1019,8 +1024,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1288,8 +1294,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1323,8 +1330,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1358,8 +1366,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1621,15 +1630,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'emails') then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has ended or is leased again, or shares its row with
+        -- messages that the call does not name. In the last case the row is split, and the second
+        -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1673,15 +1684,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if true and (select q.per_key = 1 from trunkline.queue q where q.name = 'orders') then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has ended or is leased again, or shares its row with
+        -- messages that the call does not name. In the last case the row is split, and the second
+        -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1725,15 +1738,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'tasks') then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has ended or is leased again, or shares its row with
+        -- messages that the call does not name. In the last case the row is split, and the second
+        -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1852,8 +1867,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1897,8 +1913,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1942,8 +1959,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3190,9 +3208,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first. So messages of a lane that another session has locked
-        -- are busy.
+        -- A worker that leases along a lane skips rows that this call locks, and must not receive
+        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
+        -- another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_emails" b
@@ -3232,7 +3250,8 @@ begin
     loop
         select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
+            -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
+            -- snapshot.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -3245,9 +3264,9 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
-        -- If another session has locked the key's backlog, because a message of the key failed, the
-        -- messages are busy.
+        -- Each key waits for its failed messages. If the caller ends some of them or makes them due sooner, the key
+        -- waits for the others. If another session has locked the key's backlog, because a message of the key failed,
+        -- the messages are busy.
         with waiting as materialized (
             select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_emails" q on q.id = d.id
             where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
@@ -3266,7 +3285,8 @@ begin
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
         end if;
         if lanes is not null then
-            -- A message that was rescheduled has its place behind the others, and holds up none.
+            -- A failed message that was rescheduled holds up no other: its place in the order is
+            -- behind them.
             update trunkline."line_emails" l set until = coalesce((
                 select max(q.due_at) from trunkline."queue_emails" q
                 where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
@@ -3289,9 +3309,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if true then
-        -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first. So messages of a lane that another session has locked
-        -- are busy.
+        -- A worker that leases along a lane skips rows that this call locks, and must not receive
+        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
+        -- another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_orders" b
@@ -3331,7 +3351,8 @@ begin
     loop
         select * into r from trunkline."queue_orders" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
+            -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
+            -- snapshot.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -3344,9 +3365,9 @@ begin
         end if;
     end loop;
     if true and first <> '{}' then
-        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
-        -- If another session has locked the key's backlog, because a message of the key failed, the
-        -- messages are busy.
+        -- Each key waits for its failed messages. If the caller ends some of them or makes them due sooner, the key
+        -- waits for the others. If another session has locked the key's backlog, because a message of the key failed,
+        -- the messages are busy.
         with waiting as materialized (
             select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_orders" q on q.id = d.id
             where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
@@ -3365,7 +3386,8 @@ begin
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
         end if;
         if lanes is not null then
-            -- A message that was rescheduled has its place behind the others, and holds up none.
+            -- A failed message that was rescheduled holds up no other: its place in the order is
+            -- behind them.
             update trunkline."line_orders" l set until = coalesce((
                 select max(q.due_at) from trunkline."queue_orders" q
                 where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
@@ -3388,9 +3410,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first. So messages of a lane that another session has locked
-        -- are busy.
+        -- A worker that leases along a lane skips rows that this call locks, and must not receive
+        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
+        -- another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_tasks" b
@@ -3430,7 +3452,8 @@ begin
     loop
         select * into r from trunkline."queue_tasks" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
+            -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
+            -- snapshot.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -3443,9 +3466,9 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
-        -- If another session has locked the key's backlog, because a message of the key failed, the
-        -- messages are busy.
+        -- Each key waits for its failed messages. If the caller ends some of them or makes them due sooner, the key
+        -- waits for the others. If another session has locked the key's backlog, because a message of the key failed,
+        -- the messages are busy.
         with waiting as materialized (
             select d.id, q.lane, q.line from unnest(first) d(id) join trunkline."queue_tasks" q on q.id = d.id
             where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
@@ -3464,7 +3487,8 @@ begin
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
         end if;
         if lanes is not null then
-            -- A message that was rescheduled has its place behind the others, and holds up none.
+            -- A failed message that was rescheduled holds up no other: its place in the order is
+            -- behind them.
             update trunkline."line_tasks" l set until = coalesce((
                 select max(q.due_at) from trunkline."queue_tasks" q
                 where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()
@@ -3493,8 +3517,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3521,8 +3546,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3549,8 +3575,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -3718,15 +3745,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'emails') then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3770,15 +3799,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if true and (select q.per_key = 1 from trunkline.queue q where q.name = 'orders') then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3822,15 +3853,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if false and (select q.per_key = 1 from trunkline.queue q where q.name = 'tasks') then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

@@ -38,7 +38,8 @@ begin
     end if;
     perform trunkline.install_functions(queue);
     if per_key = 1 and now_is.per_key <> 1 then
-        -- The order of a key holds from now on, so a key with a message that waits for its retry waits for it.
+        -- From now on the messages of each key keep their order: while one waits for its retry, the later ones wait
+        -- behind it.
         perform trunkline.lock_partitions(queue), trunkline.hold_retries(queue);
     end if;
 end $$;

@@ -20,7 +20,8 @@ begin
         perform pg_sleep(0.005);
     end loop;
     if verb = 'cancel' and exists (select from trunkline.queue q where q.name = change.queue and q.max_leased is not null) then
-        -- Leases may have ended, and other consumers may be waiting for the limit.
+        -- The call may have ended leases. So it wakes consumers that wait because the limit of leased messages was
+        -- reached.
         perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     end if;
 end $$;

@@ -1,6 +1,7 @@
 create or replace function trunkline.check_priority(queue text, priority int) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Returns the further arguments that do_batch_ needs for this priority; fails if the queue does not have the priority.
+-- Returns the SQL text of the arguments that name this priority in a call of do_batch_, or an empty text if the queue
+-- has no priorities. Fails if the queue does not have this priority.
 declare
     priorities int;
 begin

@@ -118,6 +118,6 @@ begin
     for triggers in select t.text from trunkline.template t where t.part = any (parts) and t.name = 'triggers' loop
         execute trunkline.fill(triggers, queue);
     end loop;
-    -- The server looks for deadlocks after a second.
+    -- Waits for at most half a second: after a second the server would look for deadlocks.
     perform trunkline.build_dispatch('500ms');
 end $$;

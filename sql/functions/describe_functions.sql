@@ -23,7 +23,7 @@ begin
               and p.proname = any (array(
                   select 'do_' || t.name || '_' || queue from trunkline.template t
                   group by t.name having not bool_or(t.part = any (parts))
-                  union all select 'do_within_' || queue)) -- left from before step 26
+                  union all select 'do_within_' || queue)) -- a function that step 26 replaced
         loop
             execute format('drop function %s', described.id);
         end loop;
@@ -37,8 +37,8 @@ begin
         where p.proname = any (names)
           and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
     loop
-        -- A function whose body is an expression has no header there. A queue's function has its
-        -- header in the template, and a shared function sets its own description.
+        -- A function whose body is an expression has no comment in its source. A queue's function has its header in its
+        -- template, and a shared function sets its own description.
         if described.header is not null and described.header is distinct from described.known then
             execute format('comment on function %s is %L', described.id, described.header);
         end if;

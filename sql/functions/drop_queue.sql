@@ -18,14 +18,14 @@ declare
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    -- In the order in which dequeues lock them.
+    -- Names the tables in the order in which dequeues lock them, to avoid deadlocks.
     select string_agg(format('trunkline.%I', c.relname), ', ' order by t.nr) into tables
     from unnest(array['limit_', 'lane_', 'line_', 'queue_', 'unique_', 'dead_', 'archive_']) with ordinality t(kind, nr)
     join pg_class c on c.relname = t.kind || queue
     where c.relkind = 'r'
       and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
-    -- While this call waits for the lock, later calls queue behind it, and other calls lock these tables in different orders.
-    -- So each try gives up soon, before the server would look for a deadlock.
+    -- While this call waits for the lock, later calls queue behind it, and other calls lock these tables in different
+    -- orders. So each try gives up after half a second. The server looks for deadlocks only after a second.
     perform set_config('lock_timeout', '500ms', true);
     for try in 1 .. 20 loop
         begin
@@ -49,7 +49,8 @@ begin
             select p.oid from pg_proc p
             where p.proname = any (array(select 'do_' || t.name || '_' || queue from trunkline.template t))
               and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
-            order by p.prosqlbody is null -- expressions depend on functions
+            -- functions whose body is an expression come first, because they depend on other functions
+            order by p.prosqlbody is null
         loop
             execute format('drop function %s%s', routine, along);
         end loop;

@@ -15,12 +15,13 @@ declare
     is_clean bool;
 begin
     perform trunkline.check_queue(queue);
-    -- Deletes what is there now; what arrives in the meantime may stay. A row has ids of one block.
+    -- Deletes the messages that are in the queue now. Messages that arrive in the meantime may stay, because all ids of
+    -- a row lie in one block of 1,024.
     execute format('select max(q.id) / 1024 * 1024 + 1023 from trunkline.%I q', 'queue_' || queue) into top;
-    -- Locks rows in the order of their ids, as a worker that ends leases does. Deletes them in
-    -- parts by their places, which takes linear time whatever the statistics are. A consumer may
-    -- split a row while the call waits for it, so the call reads on until nothing is left. Then it
-    -- waits for no lock, because it holds locks of rows with higher ids.
+    -- Locks rows in the order of their ids, as a worker that ends leases does. Deletes up to 10,000 rows at a time by
+    -- their ctids, which takes linear time whatever the statistics are. A consumer may split a row while the first pass
+    -- waits for its lock, so further passes follow until one finds no row. They skip locked rows: the call holds locks
+    -- of rows with higher ids, so a wait could deadlock.
     while is_clean is not true loop
         is_clean := true;
         last := -9223372036854775808;
@@ -38,8 +39,8 @@ begin
         waiting := 'skip locked';
     end loop;
     if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
-        -- A key need not wait for a failed message that no longer exists. Its backlog stays, because
-        -- messages may have entered it since: the next lease removes it if it is empty.
+        -- A key does not wait for a failed message that no longer exists. Its backlog stays, because messages may have
+        -- entered it since: the next lease removes it if it is empty.
         execute format($q$
             update trunkline.%1$I l set until = coalesce((
                 select max(q.due_at) from trunkline.%2$I q

@@ -22,7 +22,8 @@ begin
             return null;
         end if;
         perform trunkline.wait_no_more(waiting.consumer);
-        continue when pg_try_advisory_xact_lock(waiting.alive); -- the consumer died
+        -- skip a consumer that has died: it no longer holds this lock
+        continue when pg_try_advisory_xact_lock(waiting.alive);
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
         return id;

@@ -20,7 +20,7 @@ begin
     if ids is null and attempts is null then
         return; -- array_agg returns null if there was nothing to lease
     end if;
-    if array_ndims(ids) > 1 or array_ndims(attempts) > 1 then -- in such an array, no null can be searched
+    if array_ndims(ids) > 1 or array_ndims(attempts) > 1 then -- array_position searches only arrays of one dimension
         raise exception 'ids and attempts must be arrays of one dimension, not of %', greatest(array_ndims(ids), array_ndims(attempts))
             using errcode = 'array_subscript_error', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;

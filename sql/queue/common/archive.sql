@@ -30,8 +30,9 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

@@ -20,9 +20,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if {keyed} then
-        -- A worker that leases along a lane skips rows that are being split here, and messages
-        -- behind them must not come first. So messages of a lane that another session has locked
-        -- are busy.
+        -- A worker that leases along a lane skips rows that this call locks, and must not receive
+        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
+        -- another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline.{queue_} b
@@ -62,7 +62,8 @@ begin
     loop
         select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- This includes messages that another session took or split in the meantime. A fresh snapshot shows that.
+            -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
+            -- snapshot.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -75,9 +76,9 @@ begin
         end if;
     end loop;
     if {keyed} and first <> '{}' then
-        -- A key waits for its failed messages. If these end or are due sooner, it waits for the rest.
-        -- If another session has locked the key's backlog, because a message of the key failed, the
-        -- messages are busy.
+        -- Each key waits for its failed messages. If the caller ends some of them or makes them due sooner, the key
+        -- waits for the others. If another session has locked the key's backlog, because a message of the key failed,
+        -- the messages are busy.
         with waiting as materialized (
             select d.id, q.lane, q.line from unnest(first) d(id) join trunkline.{queue_} q on q.id = d.id
             where q.line <> '' and q.error is not null and q.due_at > clock_timestamp()
@@ -96,7 +97,8 @@ begin
             from unnest(first, sizes) d(id, size) where d.id <> all (resting);
         end if;
         if lanes is not null then
-            -- A message that was rescheduled has its place behind the others, and holds up none.
+            -- A failed message that was rescheduled holds up no other: its place in the order is
+            -- behind them.
             update trunkline.{line_} l set until = coalesce((
                 select max(q.due_at) from trunkline.{queue_} q
                 where q.lane = l.lane and q.line = l.key and q.place <= clock_timestamp() and q.error is not null and q.due_at > clock_timestamp()

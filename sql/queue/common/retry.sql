@@ -37,15 +37,17 @@ begin
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
-        -- The setting is read, because the call may have waited while it changed.
+        -- Reads the setting from the table, because it may have changed while the call waited for a
+        -- lock.
         if {keyed} and (select q.per_key = 1 from trunkline.queue q where q.name = {literal}) then
             perform trunkline.{do_hold_}(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- If a message was not found, its lease is lost, or it shares its row with messages that
-        -- the call does not name.
+        -- A message that was not found has lost its lease, or shares its row with messages that the
+        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

@@ -107,8 +107,8 @@ begin
             exit when ran_out;
             if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
                        and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
-                -- In the meantime a message of the key failed, and it is due again before these
-                -- messages.
+                -- In the meantime a message of the key failed. Its retry is due before these
+                -- messages, so the call returns none of them.
                 tids := '{}';
                 got := 0;
                 return;
