@@ -6,10 +6,10 @@ use tokio_postgres::error::SqlState;
 
 use super::{Error, Kind, advice::is_other_type};
 
-/// Parts of a pooler's errors that are permanent.
+/// Texts that, in a pooler's error, show that the error is permanent.
 const OF_POOLER: [&str; 7] =
     ["no such", "authentication failed", "rejected", "required", "unsupported", "not allowed", "bad startup"];
-/// A part of a pooler's errors about its own login to the server.
+/// A text that shows that a pooler's error is about its own login to the server.
 const BEHIND_POOLER: &str = "server login";
 
 impl Error {

@@ -150,7 +150,8 @@ impl Target {
         Ok(ConnectionString::parse(text)?.into_pairs())
     }
 
-    /// Changes the target for a server that is one of several with the same queues.
+    /// Adapts the target to a server that is one of several with the same queues: shortens the
+    /// connect timeout, unless it is set explicitly.
     pub fn of_several(mut self) -> Self {
         self.is_of_several = true;
         if !self.has_timeout {

@@ -65,7 +65,8 @@ impl Claimed {
         let now = timestamp(clock);
         match (Expression::parse(&expression, &zone), Missed::of(&missed)) {
             (Ok(expression), Ok(missed)) => {
-                // Without a place, `first` is when the schedule was set, changed or resumed.
+                // If no next tick has been computed yet (`placed` is false), `first` is the time at
+                // which the schedule was set, changed or resumed.
                 let first = timestamp(first);
                 let first = if placed { Some(first) } else { expression.next(first) };
                 let ticks = match first {

@@ -45,8 +45,8 @@ impl<T: Payload> Consumer<T> {
             let rest = n - count(&offers);
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // The next round dequeues from shards that may have more messages, and from shards that
-            // were left out because `n` is less than the number of shards.
+            // After this round, the next one dequeues from shards that may have more messages, and
+            // from shards that were left out because `n` is less than the number of shards.
             order = self.ask(&asked, &all, (how, until), &mut offers, &mut failed).await;
             let not_yet: Vec<usize> = not_asked.into_iter().filter(|at| !order.contains(at)).collect();
             order.extend(not_yet);
@@ -54,7 +54,7 @@ impl<T: Payload> Consumer<T> {
         let mut found = Vec::with_capacity(count(&offers));
         for Sharded { shard, of } in offers {
             if found.len() + of.len() > n {
-                continue; // another shard was asked for more than was missing, and the messages go back
+                continue; // the offers contain more than `n` messages; dropping this one gives its messages back
             }
             match of.accept(Ok) {
                 Ok(messages) => found.extend(messages.into_iter().map(|of| Sharded { shard, of })),
@@ -82,7 +82,8 @@ impl<T: Payload> Consumer<T> {
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {
         let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
-        // A call that ends after the first silence starts no other dequeue.
+        // Other shards are asked a little later than the end of the first wait, so a call that ends
+        // then starts no dequeue on them.
         let (begun, others_from) = (Instant::now(), Instant::now() + SILENCE + AGAIN);
         let part = |at: usize| match asked.iter().find(|(asked, _)| *asked == at) {
             Some((_, n)) => Some((*n, begun)),

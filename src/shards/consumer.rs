@@ -184,10 +184,11 @@ impl<T: Payload> Consumer<T> {
             let is_over = until.is_some_and(|until| Instant::now() >= until);
             match if is_over { None } else { self.until_due(until).await? } {
                 Some(at) => self.next = at,
-                // If no shard can be reached, it is unknown whether a message is due.
+                // If no shard can be reached, returns an error, because it is unknown whether a
+                // message is due.
                 None => return self.all_down().map_or(Ok(Vec::new()), Err),
             }
-            // Other consumers may repeatedly lock the due messages.
+            // A message was due, but other consumers locked it before this call's dequeue.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;

@@ -114,7 +114,8 @@ impl<T: Payload> Worker<T> {
             Ok(())
         };
         {
-            let now = members.borrow_and_update().clone(); // the lock is released at once: a shard may leave
+            // the borrow ends at once, because shards that leave need the lock
+            let now = members.borrow_and_update().clone();
             begin(&mut crew, &now)?;
         }
         let (more, signal) = watch::channel(());
@@ -127,7 +128,7 @@ impl<T: Payload> Worker<T> {
         let later: Later = (
             signal,
             Box::new(move |crew| {
-                let now = changes.borrow().clone(); // the lock is released at once: `make` may use the shards
+                let now = changes.borrow().clone(); // the borrow ends at once, because `make` may use the shards
                 begin(crew, &now)
             }),
         );

@@ -238,7 +238,7 @@ mod tests {
         hands.found(0, true);
         hands.reserve(0).give_back_unused();
         let is_woken = || changed.notified().now_or_never().is_some();
-        is_woken(); // by the change of `busy`
+        is_woken(); // consumes the notification about the change of `busy`
         hands.reserve(0).give_back_unused();
         assert!(!is_woken());
         let reserved = hands.reserve(0);

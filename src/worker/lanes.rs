@@ -89,7 +89,8 @@ impl<T: Payload> Station<T> {
             return Ok(Some(wait));
         }
         let held = self.queue.shared.held_back().await?;
-        // Another session may have locked the message, or the limits, during the lease statement.
+        // Counts the statements that missed a due message for an unknown reason. Another session
+        // may have locked the message, or the limits, during the statement.
         let misses = self.held().asked_in_vain(held == Some(Duration::ZERO));
         Ok(held.filter(|_| misses < MISSES).map(|held| held.clamp(LEAST, LONGEST)))
     }

@@ -75,7 +75,7 @@ impl<T: Payload> Station<T> {
                 Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.gauges.connected(false);
-                    is_away = !error.is_refusal(); // a server that refuses one statement is there
+                    is_away = !error.is_refusal(); // the server is reachable if it refused the statement
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
                     let _ = stop.run_until_cancelled(pause).await;
                 }
@@ -175,7 +175,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Gives the tasks of a queue whose database does not answer to the other queues, but for one.
+    /// Keeps one task, and gives the others to the other queues, because this queue's database does
+    /// not answer.
     fn keep_one(&self, free: &mut Reserved<'_>) {
         self.hands.found(self.nr, false);
         free.keep(1);

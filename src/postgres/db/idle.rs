@@ -23,18 +23,19 @@ const IDLE: usize = 4;
 /// between two runs of that method.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// The maximum wait for a connection without a running statement, if statements end.
+/// The time for which [`Db::query_unblocked`] waits for a connection without a running statement.
+/// After that, it also uses a connection on which another statement has just ended.
 const BUSY: Duration = Duration::from_millis(50);
 /// The time without the end of a statement after which the main connections count as blocked.
 const BLOCKED: Duration = Duration::from_millis(500);
-/// The time limit for opening a connection while others are blocked.
+/// The time limit for opening a connection while the main connections are blocked.
 const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {
-    /// Runs a statement that must not wait behind another one, which may wait for a lock. It uses a
-    /// connection of the main class that is free or, after a moment, one whose statements end. If
-    /// there is none for a while, it takes a connection of its own, but never more than one at a
-    /// time. If it gets none, it waits behind the others.
+    /// Runs a statement that must not wait behind a statement that may itself wait for a lock. Uses
+    /// a main connection without a running statement or, after a moment, one on which a statement
+    /// has just ended. If no statement ends for a while, opens another connection, but only one at
+    /// a time. If that fails, the statement waits behind the others.
     pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let (since, before) = (Instant::now(), self.0.main.each_ref().map(|slot| slot.load.ended()));
         while since.elapsed() < BLOCKED {
@@ -81,7 +82,7 @@ impl Db {
         session.connection().clean();
         let mut idle = self.usable();
         if session.is_closed() {
-            idle.clear(); // they may lead to the same server
+            idle.clear(); // the other idle connections may lead to the same server
         } else if idle.len() < IDLE {
             idle.push((Instant::now(), session));
         }

@@ -129,7 +129,7 @@ impl Listener {
         }
     }
 
-    /// Checks that the connection is alive. If it does not answer, it is replaced.
+    /// Checks that the connection is alive, and replaces it if the server does not answer.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
@@ -290,8 +290,9 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     if !left.is_empty() {
         in_time(withdraw(client, left)).await?;
     }
-    // `listen` comes last, because `pg_stat_activity` shows a session's last statement. Consumers
-    // look for messages once more after it, and find messages that were committed earlier.
+    // `listen` comes last, because `pg_stat_activity` shows a session's last statement. After
+    // `listen`, consumers look for messages once more, and so find messages that were committed
+    // earlier.
     let listen = fresh.iter().map(|name| format!("listen {}", quote(name)));
     let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
     let statements: Vec<String> = listen.chain(unlisten).collect();

@@ -65,7 +65,7 @@ struct Inner {
     lonely: LonelyTrips,
     advice: LonelyAdvice,
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
-    /// Permits a connection while others are blocked.
+    /// Permits one extra connection at a time, while the main connections are blocked.
     apart: Semaphore,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
@@ -177,8 +177,9 @@ impl Db {
 
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
-        // This connection shows that the database can be reached. It belongs to the class of the
-        // first statement, which reads the description of a queue.
+        // Opens one connection, to check that the database can be reached. It belongs to the main
+        // class, because the first statement of a program usually describes a queue, and so uses
+        // this class.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();

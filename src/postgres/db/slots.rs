@@ -48,8 +48,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // The other connections may lead to the same server, which may have stopped or may not
-            // respond. Each of them would take as long to detect this.
+            // The server may have stopped or may not respond. The class's other connections may
+            // lead to the same server, and would take as long to detect this.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();

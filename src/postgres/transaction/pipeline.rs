@@ -322,9 +322,9 @@ impl PipelineState {
     }
 
     /// Starts a new group if none is open. The first group begins with `begin`, which does not
-    /// count as one of the user's statements. A later group is sent before the reply to `begin`
-    /// only on the condition that the transaction is open, because the server would commit the
-    /// group by itself.
+    /// count as one of the user's statements. A group that is sent before the reply to `begin`
+    /// starts with a check that the transaction is open. If `begin` failed, the server would
+    /// otherwise commit that group by itself.
     fn begin(&mut self) -> Result<()> {
         if !self.open.is_empty() {
             return Ok(());

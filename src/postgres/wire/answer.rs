@@ -47,8 +47,8 @@ pub(super) struct Reading {
     /// The position at which the part of the next statement starts.
     start: (usize, usize),
     rows: usize,
-    /// True if the statement whose reply arrives was bound. An earlier description is that of
-    /// another portal.
+    /// True if the server has bound the statement whose reply arrives. A description that arrives
+    /// before that belongs to another portal.
     is_bound: bool,
     /// The last described columns, if they differ from the columns that the statement was expected
     /// to have.

@@ -23,7 +23,7 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct LocalStream {
     socket: AsyncFd<Arc<UnixStream>>,
-    /// A second descriptor of the socket, because each is registered once at most.
+    /// A second descriptor of the socket, because a descriptor can be registered only once.
     second: Arc<UnixStream>,
     /// The registration of the second descriptor for writes, while the socket has no space.
     full: Option<AsyncFd<Arc<UnixStream>>>,

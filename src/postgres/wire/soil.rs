@@ -20,8 +20,9 @@ pub(super) fn soils(text: &str) -> bool {
     }
 }
 
-/// Returns true if a statement may call `set_config` for more than its transaction. The last of
-/// the arguments must be the word `true`, and no argument may contain a call or such a text.
+/// Returns true if a statement may call `set_config` for more than its transaction. A call is safe
+/// only if its last argument is the word `true`. The other arguments must contain nothing that
+/// could hide the end of the call: no parenthesis, comment, or dollar-quoted text.
 fn configures(text: &str) -> bool {
     let is_local = |call: &str| {
         let arguments = after_space(call).strip_prefix('(').and_then(|call| call.split_once(')'));

@@ -215,7 +215,7 @@ impl Waiting for OpenRows {
     }
 
     /// Takes the oldest rows. A row with column values is taken alone. Messages that do not justify
-    /// a second insert wait for the first one's task.
+    /// a second insert wait for the task of the running insert.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;

@@ -273,7 +273,8 @@ impl Shared {
                     };
                     match &outcome {
                         Ok(_) => search.found_good(),
-                        // Each locked message takes half a second.
+                        // The server waits half a second for each locked message, so the search for
+                        // them is limited in time.
                         Err(error) if extends && error.is_of_a_lock() && search.goes_on_for(LOCKED) => {}
                         Err(error) if futile.is_none() && !search.goes_on() => futile = Some(error.clone()),
                         Err(_) => {}

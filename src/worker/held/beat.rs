@@ -61,7 +61,7 @@ impl<T> Held<T> {
         for hand in &mut self.hands {
             let told = hand.told.as_ref();
             let (settled, extended) = told.map_or((false, None), |told| match told.is_settled() {
-                true => (true, None), // the transaction may be undone, and then the extension counts
+                true => (true, None), // does not take the extension: it counts again if the transaction is rolled back
                 false => (false, told.take_extended()),
             });
             for running in hand.running.iter_mut().filter(|running| !running.lost && !settled) {

@@ -247,8 +247,8 @@ impl<T> Order<T> {
         groups
     }
 
-    /// Gives back messages that wait behind others, if the first of a key has a lease that ends
-    /// before `half`. Returns their rows.
+    /// Gives back all waiting messages of each key whose first waiting message has a lease that
+    /// ends before `half`. Returns their rows.
     pub fn late(&mut self, half: Instant) -> Vec<usize> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
