@@ -37,14 +37,15 @@ async fn a_transaction_that_has_read_the_messages_delays_no_change() {
     };
     timeout(SOON, changes).await.expect("no change waits");
     sql.batch_execute("select count(*) from trunkline.messages('q'); commit").await.expect("read");
-    // A view that was dropped is made again.
+    // If the queue's view was dropped, the next change of the queue creates it again.
     sql.batch_execute("drop view trunkline.messages_q").await.expect("dropped");
     db.pause_queue("q").await.expect("paused");
     let read = connect(&url).await.query("select * from trunkline.messages('q')", &[]).await.expect("read");
     assert_eq!(read.len(), 1);
 }
 
-/// Streams and workers release, or renew, their leases by the lease time with which they began.
+/// Streams and workers use the lease time with which they began, even after the queue's lease time
+/// has changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_last_as_long_as_streams_and_workers_count_on() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lease(Duration::from_secs(3600))).await;

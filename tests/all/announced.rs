@@ -171,7 +171,7 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
         let second = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
         assert_eq!(second.expect("long before the safety poll"), Some(nr as i64), "{end}");
         drop(received);
-        // The consumer ends with its next message, and its announcement ends with it.
+        // The consumer receives one more message, ends, and thereby withdraws its announcement.
         sql.batch_execute("select trunkline.enqueue('q', 7::bigint)").await.expect("enqueued");
         eventually("the announcement ends with its consumer", || async {
             !sql.query_one(ANNOUNCED, &[]).await.expect("read").get::<_, bool>(0)
@@ -200,7 +200,8 @@ async fn consumer_polls_only_until_older_transactions_have_ended() {
     drop(received);
 }
 
-/// The notifications are so frequent that commits of other programs would wait for each other.
+/// While other processes notify this often, commits that notify would wait for each other. So the
+/// consumer stops listening, and polls.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumer_stops_listening_in_a_flood_and_listens_again() {
     let Place { url, sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
@@ -218,7 +219,8 @@ async fn consumer_stops_listening_in_a_flood_and_listens_again() {
         asked.get::<_, bool>(0)
     };
     eventually("it listens", || async { announced().await }).await;
-    // Two sessions enqueue, so that messages never pause while the test checks.
+    // Two sessions enqueue in turn without a pause, so that the flood does not end during the
+    // check.
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mut floods = Vec::new();
     for _ in 0..2 {

@@ -257,7 +257,7 @@ async fn sequence_behind_its_table_is_not_blamed_on_the_payload() {
     assert_eq!(queue.take(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
 
-/// The server skips the row because of a trigger, and reports no error.
+/// A user's trigger makes the server skip the row without an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

@@ -21,7 +21,7 @@ const NOW: Duration = Duration::ZERO;
 
 async fn found(queue: &Queue<i64>, id: i64) -> Found<i64> {
     let found = queue.find(id).await.expect("looked for").expect("it is there");
-    // `peek` returns the same state and time.
+    // Checks that `peek` returns the same state and time as `find`.
     let peeked = queue.peek(usize::MAX).await.expect("looked at").into_iter().find(|peeked| peeked.id == id);
     assert!(peeked.is_none_or(|peeked| (peeked.state, Some(peeked.due_at)) == (found.state, found.due_at)));
     found
@@ -167,8 +167,9 @@ async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    // The first cancel follows soon after the start of the handlers. Each later cancel follows
-    // right after the worker has checked its leases, which is the slowest case.
+    // Measures how long a handler runs on after its message is cancelled. The first cancel follows
+    // soon after the start of the handlers. Each later cancel follows right after the worker has
+    // checked its leases, which is the slowest case.
     let mut took = Vec::new();
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);

@@ -68,8 +68,8 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
             0 => drop(transaction.send(&INSERT, (n,)).await.expect("sent")),
             1 => drop(transaction.run(&INSERT, (n,)).await.expect("inserted")),
             _ => {
-                // The statement may or may not have been sent, so it must not be an insert of this
-                // transaction.
+                // Drops a call whose statement may or may not have been sent. The statement inserts
+                // nothing, so the result of the transaction is still known.
                 let gone = polled(dice.below(3), transaction.run(&ECHO, (n,))).await;
                 assert!(gone.is_none_or(|echo| echo.expect("echoed") == (n,)));
                 continue;
@@ -170,8 +170,8 @@ async fn leases_of_callers_who_go_away_are_given_back() {
             while received.lock().expect("no panic").len() < COUNT as usize || !held.is_empty() {
                 let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20))).await;
                 let Some(exchanged) = exchanged else {
-                    // The first call may have succeeded although its answer was lost. After the
-                    // second attempt, the leases have ended in any case.
+                    // Acknowledges again, because the dropped call may or may not have ended the
+                    // leases. After this call, they have ended in any case.
                     let again = queue.ack(&held).await;
                     assert!(again.is_ok() || again.is_err_and(|error| error.is_lease_lost()));
                     held.clear();

@@ -145,7 +145,7 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
             queue.retry(&leased[..5], Duration::from_secs(60), "failed").await.expect("held");
             queue.ack(&leased[5..10]).await.expect("held");
         }
-        // Users' triggers do not fire.
+        // Creates triggers that would fail if the compaction fired them.
         sql.batch_execute(
             "create trigger refuse before insert or delete on trunkline.queue_q for each row execute function public.refuse();
              create trigger refuse_truncate before truncate on trunkline.queue_q execute function public.refuse();
@@ -208,7 +208,7 @@ fn no_stable_function_reads_a_queue() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A statement that waits for a compaction sees the messages afterwards.
+/// A statement that has to wait for the compaction's lock sees the messages afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn statement_behind_a_compaction_sees_all_messages() {
     let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -269,7 +269,7 @@ async fn library_compacts_a_large_queue_while_it_consumes() {
     let size = "select pg_total_relation_size('trunkline.queue_q')";
     // A compaction that waits for its lock longer than 20 ms is tried again ten seconds later.
     within(Duration::from_secs(120), "the space is given back", || async {
-        queue.enqueue(vec![1]).await.expect("enqueued"); // so that the floor moves
+        queue.enqueue(vec![1]).await.expect("enqueued"); // the floor moves only while messages are dequeued
         sql.query_one(size, &[]).await.expect("asked").get::<_, i64>(0) < 4_000_000
     })
     .await;

@@ -89,7 +89,8 @@ async fn dropped_statement_is_closed_and_text_follows_its_table() {
     client.batch_execute("alter table t add m int; insert into t values (1, 'one', 2)").await.expect("altered");
     let row = client.query_one("select * from t", &[]).await.expect("prepared again");
     assert_eq!(row.get::<_, i32>("m"), 2);
-    // A call that cannot run a statement twice fails once. The next call prepares the text again.
+    // `query_raw` cannot run a statement twice, so the first call after the change fails. The next
+    // call prepares the text again.
     client.batch_execute("alter table t add k int").await.expect("altered");
     let read = async || {
         let rows = client.query_raw("select * from t", Vec::<i32>::new()).await?;

@@ -115,8 +115,8 @@ async fn keep_contract(
     assert_eq!(queue.lease(n).await.expect("asked"), []);
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
-    // Messages arrive first in, first out, in batches of exactly `n`. Splits keep their ids and
-    // their order.
+    // Checks that messages arrive first in, first out, in batches of exactly `n`, and that splits
+    // keep the ids and the order.
     let payloads: Vec<i64> = (0..20).collect();
     let ids = enqueue(&queue, coalesced, &payloads, &mut other).await;
     let lines: Vec<(i64, i64)> =
@@ -132,7 +132,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), line, "{combination:?}");
     }
 
-    // One message is enqueued while the wait begins, and another much later.
+    // Enqueues one message while the consumer begins to wait, and another one much later.
     let (messages, ids) =
         tokio::join!(next(&mut consumer, guarantee, n, &mut sql), enqueue(&queue, coalesced, &[20], &mut other));
     assert_eq!(pairs(&messages), [(ids[0], 20)], "{combination:?}");

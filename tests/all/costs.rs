@@ -81,7 +81,7 @@ async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i
     let mut costs = Vec::new();
     for (verb, more) in VERBS {
         if verb == "charge" {
-            // `charge` takes messages without a lease.
+            // `charge` counts attempts of messages that are not leased, so the leases end first.
             sql.batch_execute("update trunkline.queue_q set due_at = now()").await.expect("ran out");
         }
         costs.push(pages(sql, &call(verb, more)).await);
@@ -241,8 +241,9 @@ async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
             costs.push(pages(&sql, query).await);
         }
     }
-    // The fills are: empty tables; one valid lease and ten thousand expired leases; ten thousand
-    // messages that are not due. The last query takes a message with an expired lease.
+    // The costs are those of three fills: empty tables; one valid lease and ten thousand expired
+    // leases; ten thousand messages that are not due. The last query takes a message with an
+    // expired lease.
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }

@@ -72,7 +72,8 @@ async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
     for (event, leases) in [("update", true), ("delete", false)] {
-        // One call is made directly. The other is made by a consumer, which repeats it by itself.
+        // Breaks two calls: one that the test makes itself, and one that a consumer makes and
+        // repeats by itself.
         let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
         match leases {
             true => broke("lease", queue.lease(10).await),
@@ -223,10 +224,10 @@ async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    // The library stores a floor through its own connection, whose commit would wait, too. The
-    // library does not change a floor from a clock that was ahead, so there is no such commit.
+    // Prevents the library from storing a floor, because that commit would wait for the standby,
+    // too. The library leaves a stored floor alone if it is ahead of the clock.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
-    // Every later commit waits, once the old connections are closed.
+    // From here on, commits of new connections wait for the standby.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
     let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");

@@ -103,7 +103,7 @@ async fn crowd(guarantee: Guarantee) {
     {
         let got = tally.messages.lock().expect("no panic").len();
         assert!(got > before, "{guarantee:?}: {got} of {all}, none for 20 s; left: {:?}", queue.stats().await);
-        before = got; // progress was made
+        before = got; // the next check requires more messages than this
     }
     let mut got = tally.messages.lock().expect("no panic").clone();
     got.sort_unstable();
@@ -174,11 +174,11 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (before, began) = read().await;
     watch.batch_execute("select pg_sleep(2.5)").await.expect("watched");
     let (after, ended) = read().await;
-    // Within ten pauses, the length of a pause grows to a quarter of a second. From then on there
-    // are four pauses per second, with two or three transactions each. The listener also checks
-    // whether the transaction, which is older than its announcement, has ended: first after 100 ms,
-    // then every second. The counter also contains the transactions of autovacuum, and earlier ones
-    // that their sessions report late. A flood has thousands.
+    // Compares the number of transactions with what pauses allow. Within ten pauses, a pause grows
+    // to a quarter of a second, so there are four per second, with two or three transactions each.
+    // The listener also checks whether the older transaction has ended: first after 100 ms, then
+    // every second. The counter includes autovacuum, and transactions that sessions report late.
+    // Without the pauses there would be thousands.
     let seconds = ended.duration_since(began).expect("later").as_secs_f64();
     println!("{guarantee:?}: {} transactions in {seconds} s", after - before);
     let most = 300.0 + 40.0 * seconds;

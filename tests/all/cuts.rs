@@ -192,16 +192,16 @@ async fn exchanged(side: Side) {
             async || loop {
                 place.sql.batch_execute(refill).await.expect("enqueued");
                 let done = queue.lease(2).await.expect("leased");
-                // A request that was cut off after its last byte may still run, and may have
-                // reached these rows first.
+                // Tries again if a cut request of an earlier round still ran, and leased these rows
+                // first.
                 if done.len() == 2 && counted().await == (2, 2) {
                     break done.iter().map(Message::lease).collect::<Vec<Lease>>();
                 }
             },
             async |done| queue.ack_and_lease(done, 2).await,
             async |what, exchanged| {
-                // Two messages are leased before and after the change. The number of rows with two
-                // messages shows which ones are leased.
+                // Two messages are leased before the call and after it. The number of rows with two
+                // messages shows whether they are the same messages.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {
@@ -238,7 +238,8 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
             async || place.sql.batch_execute(refill).await.expect("enqueued"),
             async |()| consumer.lock().await.lease(Dequeue::up_to(2).within(Duration::ZERO)).await,
             async |what, leased| {
-                // A statement that was cut off earlier may still run, and leases the new row.
+                // A statement that was cut off in an earlier round may still run, and may lease the
+                // new row first. So the call may find nothing.
                 let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
                 assert!(leased.is_none_or(all_or_nothing), "{what}");
             },

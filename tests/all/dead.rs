@@ -133,7 +133,8 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     assert_eq!((stats.dead, stats.messages), (0, 0));
 }
 
-/// An old snapshot keeps the entries of letters that were removed. A page does not pass them.
+/// While an old snapshot exists, the index keeps the entries of removed dead letters. Each page
+/// starts after the previous page's last id, so its scan does not pass these entries.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_dead_letters_are_removed_page_by_page_from_the_last_id_on() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
@@ -145,7 +146,7 @@ async fn all_dead_letters_are_removed_page_by_page_from_the_last_id_on() {
     other.batch_execute("begin; select from trunkline.dead_q where id = 2048 for update").await.expect("locked");
     assert_eq!(queue.discard_all().await.expect("discarded"), 24_999, "a locked one is left");
     let page = async |after: i64| pages(&sql, &format!("select trunkline.letters_after('q', {after}, 100)")).await;
-    page(0).await; // reads the catalog
+    page(0).await; // the first call also reads the catalog, so its pages do not count
     let (first, last) = (page(0).await, page(25_000 * 1024).await);
     assert!(last + 50 < first, "{first} pages from the beginning on, {last} at the end");
     old.batch_execute("commit").await.expect("ended");
@@ -174,7 +175,8 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
                 if *payload == bad && sql.is_empty() {
                     return Outcome::Err(Failure::retry(format!("{bad} is bad")));
                 } else if *payload == bad {
-                    let _ = transaction.run(&Statement::<_, ()>::new(sql), ()).await; // carries on as if nothing had happened
+                    // ignores the error of the statement
+                    let _ = transaction.run(&Statement::<_, ()>::new(sql), ()).await;
                 }
             }
             Ok(())
@@ -201,7 +203,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
         let ids = enqueued(&queue, 8).await;
         while queue.stats().await.expect("counted").dead == 0 || queue.stats().await.expect("counted").messages > 0 {
             if queue.peek(100).await.expect("peeked").iter().all(|message| message.payload == 4) {
-                enqueued(&queue, 1).await; // a valid message, to be returned together with the bad one
+                enqueued(&queue, 1).await; // adds a valid message, so that the bad message is not alone
             }
             consume(&queue, 8, 4, sql).await;
             for message in queue.peek(100).await.expect("peeked") {
@@ -263,7 +265,7 @@ async fn counting_a_failed_attempt_waits_for_no_other_holder() {
         fail.send(()).expect("the work waits");
         assert_eq!(lock.await.expect("locked after the rollback").len(), 1);
     }
-    // All connections of the library answer while the other session holds the message.
+    // While the other session holds the message, no connection of the library waits.
     for _ in 0..200 {
         timeout(SOON, queue.stats())
             .await

@@ -48,7 +48,8 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
             begin perform nextval('counting.entered'); return null; end $$;
         create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
     client.batch_execute(counted).await.expect("counted");
-    // The process already listens, so its listener receives notifications of a new channel at once.
+    // The first consumer makes the process listen. From then on, notifications of another channel
+    // arrive as soon as a consumer subscribes to it.
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;
@@ -78,8 +79,8 @@ async fn a_list_that_was_lost_is_not_waited_for() {
     let lost = "with gone as (delete from trunkline.waiting)
                 select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
-    // If the senders waited for the lost list, each round would take five seconds. A busy machine
-    // may be that slow once, but not three times.
+    // If the consumer waited for a message after the list was lost, each round would take five
+    // seconds. A busy machine may be that slow once, but not three times.
     let mut took = Vec::new();
     while took.len() < 3 && took.iter().all(|took| *took >= Duration::from_secs(4)) {
         let mut consumer = queue.consumer(Wait::Notify);
@@ -180,7 +181,7 @@ async fn a_dead_consumers_place_is_passed_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_handed_over_without_anything_flushed() {
     let started = tokio::task::spawn_blocking(|| {
-        // As far as possible, only commits flush the log.
+        // With these settings, hardly anything but commits flushes the log.
         let cluster = Cluster::temporary().setting("wal_writer_delay", "10s").setting("autovacuum", "off");
         cluster.start().expect("a private PostgreSQL starts")
     });

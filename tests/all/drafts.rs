@@ -90,7 +90,7 @@ async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn delays_times_and_metadata_hold_however_they_are_enqueued() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // The time is in whole microseconds, which is PostgreSQL's resolution.
+    // PostgreSQL stores a time in whole microseconds, so this time is stored exactly.
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
     for (way, enqueue) in WAYS {
         let before = SystemTime::now() - Duration::from_secs(1);

@@ -18,7 +18,8 @@ async fn extension_does_not_wait_for_blocked_releases() {
     let locker = connect(&url).await;
     locker.batch_execute("begin").await.expect("begun");
     let mut releasing = Vec::new();
-    // One release uses one connection. With three, none of the two that queues share is free.
+    // Each waiting release occupies a connection. After three releases, both connections that
+    // queues share are occupied.
     for name in ["q", "r", "s"] {
         let (queue, lease) = if name == "q" {
             (queue.clone(), held[0].lease())

@@ -53,7 +53,8 @@ async fn statement_that_cannot_be_prepared_fails_the_transaction_at_any_place() 
         assert_eq!(transaction.run(&INSERT, (2,)).await.expect_err("failed").to_string(), first);
         assert!(transaction.insert_many(&rows, [(3,)]).await.is_err() || statements_before > 0);
         assert_eq!(transaction.commit().await.expect_err("failed").to_string(), first);
-        // The connection is intact, and another transaction uses it.
+        // The failed transaction leaves its connection intact, and the next transaction uses the
+        // connection.
         let transaction = db.begin().await.expect("begun");
         transaction.run(&NOWHERE, ()).await.expect_err("there is no such table");
         transaction.rollback().await.expect("rolled back");
@@ -101,7 +102,8 @@ async fn bounds_of_transactions_are_refused_and_change_nothing() {
     assert_eq!(db.run(&COUNT, ()).await.expect("counted"), (0,));
 }
 
-/// Passes the bytes of connections on to the server, but spoils the first `begin` of each.
+/// Passes the bytes of each connection on to the server, but replaces its first `begin` with an
+/// invalid statement.
 async fn spoil_begins(listener: TcpListener, server: DelayProxy) {
     while let Ok((client, _)) = listener.accept().await {
         let server = TcpStream::connect(server.addr()).await.expect("connected");
@@ -124,7 +126,8 @@ async fn spoil_begins(listener: TcpListener, server: DelayProxy) {
 
 #[tokio::test]
 async fn nothing_behind_a_begin_that_fails_is_stored_though_it_is_sent_before_the_reply() {
-    const BYTES: usize = 20 << 10; // two statements are more than a transaction gathers
+    // more than half of the bytes that a transaction gathers, so that two statements are sent early
+    const BYTES: usize = 20 << 10;
     static ADD: Statement<(String,), u64> = Statement::new("insert into texts values ($1)");
     let url = database().await;
     let sql = connect(&url).await;

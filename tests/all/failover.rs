@@ -95,7 +95,7 @@ async fn server_silent_after_login_is_left_in_time() {
         let (mut client, _) = listener.accept()?;
         let _startup = client.read(&mut [0; 4096])?;
         client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
-        client.read_to_end(&mut Vec::new()) // ignores further output
+        client.read_to_end(&mut Vec::new()) // reads until the client gives up
     });
     let url = format!("host=127.0.0.1 port={port} user=u sslmode=disable connect_timeout=1");
     let error = timeout(SOON, Db::connect(&url)).await.expect("in time").expect_err("nothing was said").to_string();
@@ -110,7 +110,7 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    // Every later commit waits, except on the old connections.
+    // From here on, commits of new connections wait for the standby.
     admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
@@ -119,7 +119,8 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
         let caller = tokio::spawn(async move { waits.enqueue(1).await });
         let ended =
             format!("select count(*) from (select {end}(pid) from pg_stat_activity where wait_event = 'SyncRep') s");
-        // Other commits may already wait there, for example the commit of a floor.
+        // The query also ends other commits that wait for the standby, for example the commit of a
+        // floor.
         let any = std::cell::Cell::new(0);
         eventually("it waits for its standby, and its session is ended", async || {
             any.set(any.get() + admin.query_one(&ended, &[]).await.expect("ended").get::<_, i64>(0));

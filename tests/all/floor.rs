@@ -78,8 +78,8 @@ const PROMISED: Duration = Duration::from_secs(10);
 /// The time for which a late transaction stays open: several times the interval between probes.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
-/// The cases: a name, a statement that begins early, and a statement that ends the transaction
-/// late. Each case leaves only message 7 behind.
+/// The cases: a name, a statement that begins a transaction, and a statement that ends it late. In
+/// each case, message 7 becomes visible late, and it is the only message left.
 const LATE: [(&str, &str, &str); 7] = [
     ("late commit", "begin; select trunkline.enqueue('q', 7::bigint)", "commit"),
     (
@@ -162,7 +162,7 @@ async fn row_locked_by_another_session_arrives_once_unlocked() {
         sql.batch_execute("rollback").await.expect("rolled back");
         flow.arrive(take, &sql, TWO_SECONDS, vec![payload]).await;
         drop(flow);
-        queue.purge().await.expect("purged"); // traffic that was still in transit
+        queue.purge().await.expect("purged"); // deletes traffic that no consumer has received yet
         queue.enqueue(9).await.expect("enqueued");
     }
 }
@@ -276,9 +276,9 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
-    // The 200 calls end before the floor's next probe. Each call reads the dead rows of the
-    // preceding calls, about one page per hundred rows. So the limit is a share of the cost of all
-    // dead rows.
+    // The library updates its floor only after these 200 calls. Each call therefore reads the rows
+    // that the earlier calls have deleted, about one page per hundred rows. So the limit includes a
+    // part of the cost of all dead rows.
     let bar = fresh_library + without as f64 / 20.0;
     let (began, mut costs) = (Instant::now(), Vec::new());
     while !costs.last().is_some_and(|cost| *cost <= bar) {
@@ -324,7 +324,8 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     .await;
 }
 
-/// A session that stores a floor locks the row of the floor before it reads the queue's table.
+/// A session that stores a floor locks the floor's row before it reads the queue's table. A drop of
+/// the queue must lock them in the same order.
 #[tokio::test]
 async fn queue_is_dropped_after_a_floor_is_stored() {
     let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;

@@ -154,7 +154,7 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
         sql.batch_execute("select trunkline.create_queue('other'); select trunkline.drop_queue('other')")
             .await
             .unwrap_or_else(|error| panic!("{setting}: {error:?}"));
-        // This runs twice, so that a probe of the floor happens in between.
+        // Runs twice, so that the second round uses a floor that the session has computed.
         for _ in 0..2 {
             sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
             let found =

@@ -47,8 +47,9 @@ async fn an_idle_consumer_sends_nothing() {
         queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // stays delayed
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
-        // Sends unrelated traffic for long enough that a poll would be noticed. The dequeue before
-        // the start of listening may be late.
+        // Checks that the consumers send no statement while unrelated notifications and changes of
+        // tables occur. The check lasts long enough to notice a poll. It is repeated, because the
+        // last dequeue before the consumers listen may be late.
         eventually(&format!("{wait:?}: not a statement for a second"), || async {
             let (before, began) = (last_words(&sql).await, Instant::now());
             while began.elapsed() < Duration::from_secs(1) {
@@ -56,7 +57,8 @@ async fn an_idle_consumer_sends_nothing() {
                     .await
                     .expect("no matter");
             }
-            before.len() >= 2 && last_words(&sql).await == before // one connection dequeues and one listens
+            // at least the connection for dequeues and the one that listens exist
+            before.len() >= 2 && last_words(&sql).await == before
         })
         .await;
 
@@ -81,7 +83,7 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
         let old: i32 = sql.query_one(&end, &[]).await.expect("there is one listener").get(0);
         let again = format!("select count(*) = 1 {LIBRARY} and query like 'listen \"trunkline.q\"%' and pid <> {old}");
         eventually("it listens again", || async { sql.query_one(&again, &[]).await.expect("visible").get(0) }).await;
-        until_silent(&sql).await; // it does not poll, so the next message arrives by notification
+        until_silent(&sql).await; // the consumer does not poll any more, so the next message arrives by notification
         let id: i64 = sql.query_one("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued").get(0);
         let messages = waiter.await.expect("no panic").expect("leased");
         assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
@@ -102,13 +104,14 @@ async fn message_without_notification_is_found_after_half_a_minute() {
         until_silent(&sql).await;
         let before = last_words(&sql).await;
         sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
-        // The half minute began with the last probe, which was some time ago.
+        // The consumer polls half a minute after its last probe, which was some time ago.
         let almost = Duration::from_secs(29).saturating_sub(began.elapsed());
         for by in [Duration::ZERO, almost] {
             move_time(by).await;
             sql.batch_execute("notify elsewhere").await.expect("no matter");
             let now = last_words(&sql).await;
-            let is_over = began.elapsed() + by >= Duration::from_secs(30); // the machine may have stalled
+            // more than half a minute has really passed, because the machine stalled
+            let is_over = began.elapsed() + by >= Duration::from_secs(30);
             assert!(now == before || is_over, "{wait:?}: not a statement after {by:?}: {before:?}, then {now:?}");
         }
         move_time(Duration::from_secs(31).saturating_sub(almost)).await;

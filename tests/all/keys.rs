@@ -144,8 +144,8 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
         running.abort(); // drops the worker with everything that it holds
         let _ = running.await;
-        // The worker's last lease statement may still be running. After it has ended, all leases of
-        // this worker are made to expire.
+        // Waits until the worker's last lease statement has ended, because it may still be running.
+        // Then expires all leases of this worker.
         let gone = "select not exists (select from pg_stat_activity
                                        where application_name = 'vanishing' and datname = current_database())";
         eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;

@@ -102,8 +102,8 @@ async fn cancel_waits_for_the_transaction_that_has_the_message() {
     assert_eq!(queue.cancel(&ids).await.expect("cancelled"), ids[1..]);
 }
 
-/// A lease that was extended has moved behind the others in the table, but a purge locks its row
-/// first.
+/// An extension moves the row of its lease behind the other rows in the table. A purge still locks
+/// rows in the order of their ids, as a transaction that ends leases does.
 #[tokio::test(flavor = "multi_thread")]
 async fn purge_and_a_transaction_that_ends_leases_do_not_deadlock() {
     for (keyed, in_sql) in [(false, false), (false, true), (true, false), (true, true)] {

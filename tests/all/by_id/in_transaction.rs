@@ -28,7 +28,7 @@ async fn message_cancelled_in_a_transaction_is_gone_at_its_commit() {
         let left = queue.take(9).await.expect("taken");
         assert_eq!(left.len(), usize::from(!commits));
     }
-    // The same holds in a transaction of the other kind, and with a lease.
+    // Cancels in a transaction of `tokio_postgres`, while the row's messages are leased.
     let ids = enqueued(&queue, 3).await;
     let leased = queue.lease(3).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");

@@ -175,8 +175,8 @@ async fn producer_cannot_remove_unique_keys_or_keep_stale_ones() {
     drop(here);
 }
 
-/// A role keeps its rights through a migration from an older version, in their current form, and
-/// gains no further rights.
+/// Rights that an older version granted are replaced by the current ones during a migration, so a
+/// role keeps its work and loses the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn migration_revokes_rights_of_an_older_schema() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;

@@ -33,7 +33,7 @@ async fn a_superuser_creates_nothing_that_the_owner_cannot_use() {
     let theirs = Db::connect(&of_role(&url, cluster().user())).await.expect("connected");
     let error = theirs.create_queue("more", &Settings::new("int8")).await.expect_err("not the owner").to_string();
     assert!(error.contains(OWNER) && error.contains("set role"), "{error}");
-    // What creates nothing is possible, and so is a call that changes nothing.
+    // Calls of a superuser that create no object succeed, for example a call that changes nothing.
     theirs.create_queue("mine", &Settings::new("int8")).await.expect("it is there");
     theirs.pause_queue("q").await.expect("paused");
     theirs.resume_queue("q").await.expect("resumed");

@@ -11,7 +11,7 @@ async fn operator_of_all_queues_sees_how_many_messages_move() {
                  exception when duplicate_object then null; end $$;
                  select trunkline.grant_rights('moves_first', 'operator')";
     admin.batch_execute(roles).await.expect("granted");
-    // A dropped role leaves its row behind.
+    // Drops a role and leaves its row in the table of rights.
     let gone = "create role moves_gone; select trunkline.grant_rights('moves_gone', 'operator');
                 drop owned by moves_gone; drop role moves_gone";
     admin.batch_execute(gone).await.expect("dropped");

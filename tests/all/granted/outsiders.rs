@@ -99,7 +99,8 @@ async fn owners_functions_compare_by_no_collation_of_the_caller() {
 async fn dependent_objects_go_with_their_queue_if_asked() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.db.limit_queue("other", &trunkline::Limits::none().per_second(1.0)).await.expect("limited");
-    // These statements need no right to the other queue.
+    // The role creates objects that depend on the other queue, for which it needs no right to that
+    // queue.
     sql.batch_execute(
         "create view own.rows as select * from trunkline.queue_other; create view own.messages as select * from trunkline.messages_other;
          create view own.limits as select * from trunkline.limit_other;

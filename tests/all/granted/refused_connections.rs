@@ -15,7 +15,7 @@ async fn pids(sql: &Client) -> Vec<i32> {
     sql.query(OURS, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()
 }
 
-/// Makes calls at the same time, which take both connections for dequeues.
+/// Makes five calls at the same time, so that both connections for dequeues are used.
 async fn call(queue: &Queue<i64>) {
     let calls = async { tokio::join!(queue.lease(1), queue.stats(), queue.find(1), queue.peek(1), queue.lease(1)) };
     let (leased, stats, found, peeked, more) =
@@ -53,7 +53,7 @@ async fn open_connection_serves_while_the_server_refuses_another() {
     sql.batch_execute("alter role few connection limit 1").await.expect("limited");
     sql.query("select pg_terminate_backend($1)", &[&two[0]]).await.expect("ended");
     eventually("the first is gone", async || pids(&sql).await == two[1..]).await;
-    // The calls that were sent to it are lost, and tell so.
+    // The calls that were sent on the broken connection fail.
     eventually("the loss is noticed", async || queue.lease(1).await.is_ok() && queue.lease(1).await.is_ok()).await;
     call(&queue).await;
     assert_eq!(pids(&sql).await, two[1..], "the other serves all callers");

@@ -182,7 +182,7 @@ fn page() -> (String, usize, usize) {
         } else if let Some((_, text)) =
             texts.iter().find(|(file, _)| is_at(file, &format!("{}/{}", public.home, public.name)))
         {
-            // This is a module, with its functions and constants.
+            // The public name is a module. Lists its functions and constants.
             let lines: Vec<&str> = text.lines().collect();
             let is_item =
                 |line: &str| ["pub fn ", "pub async fn ", "pub const "].iter().any(|start| line.starts_with(start));
@@ -210,7 +210,7 @@ fn page() -> (String, usize, usize) {
     let mut page =
         String::from("The public API of the library: names, fields, variants and methods. A test compares it.\n");
     for (path, Item { line, parts }) in &sections {
-        let _ = write!(page, "\n{path}: {}\n", line.trim_start_matches("pub ")); // a string takes everything
+        let _ = write!(page, "\n{path}: {}\n", line.trim_start_matches("pub ")); // writing to a string cannot fail
         for part in parts {
             let _ = writeln!(page, "    {}", part.trim_start_matches("pub "));
         }

@@ -27,7 +27,7 @@ async fn transactions_cancel_in_opposite_orders_and_none_waits() {
         assert_eq!(queue.cancel_in(&one, &ids[2..]).await.expect("cancelled"), ids[2..3]);
         let cancelled = "select count(*) from trunkline.cancel('q', $1)";
         assert_eq!(sql.query_one(cancelled, &[&ids]).await.expect("passed over").get::<_, i64>(0), 0);
-        // A call outside of a transaction is repeated until both have ended.
+        // A call outside of a transaction is repeated until both open transactions have ended.
         let (again, named) = (queue.clone(), ids.clone());
         let cancelling = tokio::spawn(async move { again.cancel(&named).await });
         assert_eq!(queue.stats().await.expect("counted").messages, 4);

@@ -41,7 +41,8 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
     })
     .await;
     assert_eq!(first.load(Ordering::Relaxed), 1);
-    queue.enqueue(nth(0, 5)).await.expect("enqueued"); // this message waits as well
+    // waits behind the failed message, unlike the next message, which has another key
+    queue.enqueue(nth(0, 5)).await.expect("enqueued");
     queue.enqueue(nth(1, 5)).await.expect("enqueued");
     eventually("the other key goes on", async || {
         let stats = queue.stats().await.expect("counted");
@@ -146,8 +147,9 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
-/// The backlog of the partition is never empty. A quarter of the calls reads the backlogs of keys
-/// first, so that 80 calls miss them with a probability of 1e-10.
+/// Key 0 has its own backlog, and the backlog of the partition is never empty. A call that leases
+/// one message reads the backlogs of keys first with a probability of a quarter. So 80 calls in a
+/// row miss key 0 with a probability of 1e-10.
 #[tokio::test]
 async fn consumer_of_one_message_at_a_time_reaches_a_key_with_its_own_backlog() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
@@ -173,8 +175,8 @@ async fn consumer_of_one_message_at_a_time_reaches_a_key_with_its_own_backlog() 
     assert_eq!(keys.iter().filter(|key| *key == "key 0").count(), 1, "{keys:?}");
 }
 
-/// The order in which the partitions are read does not matter. Otherwise a backlog would repeatedly
-/// use up the number of messages that one call may lease.
+/// A backlog in one partition does not use up the number of messages that a call may lease, even if
+/// the call reads that partition first.
 #[tokio::test]
 async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
@@ -195,5 +197,5 @@ async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
         assert_eq!(leased.len() - count, 5, "round {round}");
         of_backlog += count;
     }
-    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the backlog is handled, too
+    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the backlog is handled at the same time
 }
