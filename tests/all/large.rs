@@ -74,7 +74,7 @@ async fn a_lease_with_acks_in_many_rows_gives_all_that_it_leased() {
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
     queue.enqueue_many(vec![vec![7; 4096]; 2 * FEW]).await.expect("enqueued");
     for message in queue.lease(2 * FEW).await.expect("leased") {
-        // Each gets a row of its own, and the ids remain neighbours.
+        // Moves each message to a row of its own. The ids of the rows remain adjacent.
         queue.retry([&message], std::time::Duration::ZERO, message.id.to_string()).await.expect("retried");
     }
     let first = queue.lease(FEW).await.expect("leased");

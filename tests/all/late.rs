@@ -124,7 +124,7 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(queue.stats().await.expect("counted").leased, 10);
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &messages[4..6]).await.expect("held");
-    // A call that ends neighbours in the same row does not wait for the open transaction.
+    // Ends other leases of the same row. These calls do not wait for the open transaction.
     let neighbours = async {
         queue.ack(&messages[3..4]).await?;
         queue.retry(&messages[6..7], Duration::from_secs(9), "later").await?;
@@ -146,7 +146,8 @@ async fn late_worker_does_not_wait_for_the_new_holders_transaction() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 10).await;
     let first = queue.lease(10).await.expect("leased");
-    queue.retry(&first, Duration::ZERO, "all of them").await.expect("given back"); // the messages stay in one row
+    // all messages fail in the same way, so they stay in one row
+    queue.retry(&first, Duration::ZERO, "all of them").await.expect("given back");
     let second = queue.lease(10).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &second).await.expect("held");

@@ -72,7 +72,7 @@ async fn batch_with_an_expired_lease_returns_one_message_per_row() {
     let messages = leased(&queue, 60).await;
     queue.ack(&messages[..50]).await.expect("held");
     run_out(&sql).await;
-    enqueued(&queue, 8).await; // not leased, so the row stays whole
+    enqueued(&queue, 8).await; // never leased, so the row of these messages stays whole
     let one = leased(&queue, 1).await;
     let rows = sql.query("select id, size, attempt from trunkline.queue_q order by id", &[]).await.expect("read");
     let rows: Vec<(i64, i32, i32)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -179,8 +179,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
             while got.len() < 400 {
                 calls += 1;
                 let mut consumer = queue.consumer(if calls.is_multiple_of(2) { Wait::Notify } else { Wait::Adaptive });
-                // Some calls are dropped immediately, some while the statement runs, and some
-                // together with their answer. A few of them wait.
+                // Drops some calls immediately, some while their statement runs, and some together
+                // with their answer. Every sixteenth call is not dropped.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
                     false => timeout(patience, consumer.take(3)).await,
@@ -218,7 +218,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
                 queue.ack(&message).await.expect("held");
             }
         }
-        drop((queue, db, sql)); // a backend reports its statistics when it ends
+        drop((queue, db, sql)); // backends report their statistics when they end
         let sql = connect(&url).await;
         let written = "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_user_tables where relname = 'queue_q'";
         let mut writes = 0;
@@ -232,7 +232,8 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         })
         .await;
         writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
-        // Each message is leased and deleted. In addition, each row is split twice, into 32 pieces.
+        // Each message causes two writes: a lease and a delete. In addition, each row is split
+        // twice, into 32 pieces.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
 }
@@ -316,7 +317,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // These calls are gathered in one statement while the first statement waits.
+    // These calls join one statement while the first statement waits.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());

@@ -32,7 +32,7 @@ async fn paused_queue_gives_no_messages_until_it_is_resumed() {
     assert!(queue.take_in(&transaction, 9).await.expect("taken").is_empty());
     transaction.rollback().await.expect("rolled back");
     assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 0);
-    // Everything except dequeues continues.
+    // A paused queue still accepts enqueues, acknowledgements and reads.
     queue.enqueue(9).await.expect("enqueued");
     queue.ack(&held).await.expect("held");
     assert_eq!(queue.stats().await.expect("counted").due, 3);
@@ -140,7 +140,8 @@ async fn a_transaction_that_does_not_see_the_leases_is_refused() {
     let (_, begin) = hint.split_once("with: ").expect("a statement to type");
     plain.batch_execute(&format!("{begin}; select trunkline.take('q'); commit")).await.expect("taken");
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
-    // A rate is exact without it.
+    // Without a limit on leased messages, other isolation levels are accepted, because a rate does
+    // not depend on the snapshot.
     db.limit_queue("q", &Limits::none().per_second(1000.0)).await.expect("limited");
     plain.batch_execute("select trunkline.take('q')").await.expect("taken");
 }
@@ -256,8 +257,8 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
     let times: Vec<(Duration, Duration)> =
         timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     assert_eq!(times.len(), 500);
-    // A message was dequeued between the beginning and the end of its call. On a busy machine, that
-    // may be long before the end.
+    // Counts only the calls that lie completely within a second. A message was dequeued at an
+    // unknown time during its call, which may be long before the end on a busy machine.
     for (from, _) in &times {
         let until = *from + Duration::from_secs(1);
         let within = times.iter().filter(|(called, received)| called >= from && *received <= until).count();

@@ -36,7 +36,7 @@ async fn statements_of_a_transaction_are_advised_too() {
     let said = advice();
     let _ear = said.listen();
     let transaction = db.begin().await.expect("begun");
-    // On a busy machine, statements may be too slow for a loop once, but not three times.
+    // Tries three times, because the statements may be too slow for a loop on a busy machine.
     let mut turns = 0..3;
     while said.count() == 0 && turns.next().is_some() {
         for n in 0..40 {

@@ -65,8 +65,7 @@ async fn messages_without_leave_the_column_null() {
     assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
 }
 
-/// The calls have more metadata than may wait at the same time. Completed calls make room for new
-/// calls.
+/// Enqueues more metadata than may wait at the same time. Completed calls make room for new calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_never_run_out_of_room_for_metadata() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
@@ -181,8 +180,8 @@ async fn metadata_unstorable_or_too_large_is_refused_before_sending() {
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 
-    // This uses many short names. PostgreSQL prints a blank after each colon and comma, and neither
-    // side counts these blanks.
+    // Uses many short names, because PostgreSQL prints a blank after each colon and comma. Neither
+    // the library nor the server counts these blanks.
     let names = |n: usize| (0..n).fold(Metadata::new(), |all, nr| all.with(format!("k{nr:04}"), ""));
     let most = (MAX_METADATA - 1) / r#""k0000":"","#.len();
     for (n, fits) in [(most, true), (most + 1, false)] {

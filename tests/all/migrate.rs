@@ -121,8 +121,8 @@ async fn newer_compatible_schema_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");
-    // The functions differ, as in a later release. A migration must not replace them with this
-    // library's functions.
+    // Changes a function, as a later release would. A migration must not replace it by this
+    // library's function.
     sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
         .await
         .expect("changed");
@@ -242,7 +242,8 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
     }
 }
 
-/// Otherwise a terminal would show one notice for each object that a queue lacks.
+/// Creating and dropping a queue must not raise notices, because psql would show one for each
+/// object that the queue lacks.
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_altering_and_dropping_a_queue_says_nothing() {
     let url = database().await;
@@ -274,7 +275,7 @@ async fn a_users_columns_keep_their_values_through_splits_and_retries() {
     let Place { queue, mut sql, db: _db, .. } = place::<String>(two_attempts()).await;
     let values = "select distinct coalesce(tenant, '') || ' ' || (created_at is not null) from trunkline.queue_q";
     queue.enqueue("before the columns".to_owned()).await.expect("enqueued");
-    queue.lease(1).await.expect("leased"); // plans are cached now
+    queue.lease(1).await.expect("leased"); // makes the session cache its plans
     sql.batch_execute(
         "alter table trunkline.queue_q add gone int default 7, add created_at timestamptz not null default now(),
              add tenant text default 'nobody';

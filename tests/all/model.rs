@@ -214,7 +214,8 @@ fn every_history_goes_as_the_model_says() {
     let (db, sql) = runtime.block_on(async {
         let url = database().await;
         let sql = connect(&url).await;
-        sql.batch_execute("set jit = off").await.expect("set"); // for the many small queries of the comparison
+        // compiling the many small queries of the comparison would take long
+        sql.batch_execute("set jit = off").await.expect("set");
         (Db::connect(&url).await.expect("connected"), tokio::sync::Mutex::new(sql))
     });
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);

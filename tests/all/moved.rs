@@ -59,13 +59,14 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
     let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).receive_direct().await });
-    // The consumers of the old server must count as gone. Otherwise the message would be sent to
-    // one of them.
+    // After the move, the wait list may still name consumers of the old server. A message must not
+    // be sent to them.
     queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
 }
 
-/// Compacts a queue even if little space can be freed. Returns the reason if that was refused.
+/// Compacts a queue even if little space can be freed. Returns the reason if the compaction is
+/// refused.
 async fn refused(sql: &Client, queue: &str) -> Option<String> {
     let compact = "select refused from trunkline.compact($1, -1000000000)";
     sql.query_one(compact, &[&queue]).await.expect("called").get(0)
@@ -217,7 +218,8 @@ async fn pg_upgrade_14_to_18_keeps_messages_leases_and_ids() {
     goes_on(&db.queue("q").await.expect("opened"), &left).await;
 }
 
-/// The three tables of each queue. `migrate` and `create_queue` create everything else.
+/// Publishes the three tables of a queue that contain messages. `migrate` and `create_queue` create
+/// everything else.
 const PUBLISH: &str = "create publication queues for table trunkline.queue_q, trunkline.dead_q, trunkline.archive_q";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,7 +242,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
     // Rows are split, leased, retried, acknowledged and archived while both servers run.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue_many(&(100..120).collect::<Vec<i64>>()).await.expect("enqueued");
-    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // messages 2, 3 and 7, each in its own row
+    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // takes messages 2, 3 and 7, each in its own row
     let leased = queue.lease(5).await.expect("leased");
     queue.release(&leased[..1]).await.expect("held");
     queue.archive(&leased[1..2]).await.expect("held");

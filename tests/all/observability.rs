@@ -244,8 +244,8 @@ async fn prefetched_messages_are_reported_while_they_wait() {
     let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
         let mut gone = gone.clone();
         async move {
-            // The handlers are fast at first, so that the worker prefetches some messages. Later
-            // every handler blocks.
+            // Handles the first messages fast, so that the worker prefetches some. Later handlers
+            // block.
             if message.payload >= 300 {
                 gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
             }

@@ -56,7 +56,8 @@ async fn offer_declined_in_accept_if_counts_no_attempt() {
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
         let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7).await };
-        // Messages that stay unread because of an invalid payload return to the queue, too.
+        // Messages go back to the queue even if a payload is invalid, so that they are never passed
+        // to `confirm`.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
             assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
@@ -91,7 +92,7 @@ async fn accepted_messages_come_in_queue_order_up_to_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_offer_may_be_of_several_statements() {
-    const MANY: i64 = 40_000; // a statement has at most 32,768
+    const MANY: i64 = 40_000; // more than one statement returns, which is 32,768
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, MANY).await;
     let leased = accepted(queue.offer_lease(MANY as usize).await.expect("leased"));
@@ -118,7 +119,7 @@ async fn offer_waits_for_a_message_up_to_its_limit() {
         assert!(offer.is_empty());
     }
     for longest in [None, Some(2 * SOON), Some(Duration::MAX)] {
-        asleep.notified().now_or_never(); // discards the permit of an earlier wait
+        asleep.notified().now_or_never(); // removes the notification of an earlier wait
         let waiter = tokio::spawn(async move {
             (consumer.offer_lease(longest.into_iter().fold(Dequeue::up_to(5), Dequeue::within)).await, consumer)
         });

@@ -15,11 +15,12 @@ async fn open_end_of_a_message_holds_up_no_neighbour() {
     let messages = queue.lease(2).await.expect("leased");
     assert_eq!(messages.len(), 2, "{messages:?}");
     let (mut splits, mut ends) = (connect(&url).await, connect(&url).await);
-    // One session is splitting the row.
+    // The first session splits the row, and does not commit yet.
     let split = splits.transaction().await.expect("begun");
     let id = &ids[..1];
     split.execute("select trunkline.do_carve_q($1, '{1}', '{1}', true)", &[&id]).await.expect("split");
-    // Two sessions end a message in the row. The first session keeps its transaction open.
+    // Two more sessions end messages of the row, one each. The first of them keeps its transaction
+    // open.
     let first = ends.transaction().await.expect("begun");
     let waits = "select count(*) = $1 from pg_stat_activity where state = 'active' and wait_event_type in ('Lock', 'Timeout')
                                  and query like '%do_ack_q%' and datname = current_database() and pid <> pg_backend_pid()";

@@ -79,12 +79,13 @@ fn caller_in_another_runtime_is_answered_when_the_writer_ends() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
-    // With this many payloads, the next caller does not start a second statement.
+    // With this many waiting payloads, the next caller joins them instead of starting a second
+    // statement.
     place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    // After one poll the call has joined. A later poll might use a connection of a runtime that is
-    // just ending.
+    // Polls the call once, so that it joins the first runtime's statement. A second poll might use
+    // a connection of that runtime, which is about to end.
     let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
     second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });
     let waiter = second.spawn(waiter);
@@ -133,7 +134,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     let queue = place.queue.clone();
     let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
-    caller.abort(); // messages that are taken later have no caller
+    caller.abort(); // from now on, the messages that the statement takes have no caller
     let closed = "create function public.closed() returns trigger language plpgsql as
                   $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
                   create trigger closed before insert on trunkline.queue_q for each row execute function public.closed();
@@ -142,7 +143,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     place.beside.block_on(place.sql.batch_execute(closed)).expect("the way back is closed");
     place.until_held("do_back_q");
     let Outliving { beside, sql, first, queue } = place;
-    drop(first); // the first connection is being returned, the second is not
+    drop(first); // ends the runtime while the library puts the first message back, and before it puts back the second
     beside.block_on(sql.batch_execute("select pg_advisory_unlock_all()")).expect("the way back is open");
     let mut got = Vec::new();
     runtime().block_on(async {

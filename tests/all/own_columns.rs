@@ -145,7 +145,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
         (number(&sql, &of("= '{\"tenant\": \"acme\"}'")).await, number(&sql, &of("is null")).await)
     };
     for _ in 0..7 {
-        both().await; // afterwards every plan is cached
+        both().await; // after seven runs, the session has cached all plans
     }
     assert_eq!(kept().await, (0, 28));
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");

@@ -87,7 +87,9 @@ async fn a_row_that_is_no_batch_is_shown() {
     assert!(matches!(peeked[0].payload, Readable::No { raw: None, .. }), "{peeked:?}");
 }
 
-/// The server plans a prepared statement again only if an object that it knows has changed.
+/// Recreates a queue under the same name. The handle must not use the plans of the dropped tables,
+/// although the server plans a prepared statement again only if an object that the plan names has
+/// changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_handle_reads_pages_of_a_queue_created_again() {
     for settings in [Settings::new("int8"), Settings::new("int8").priorities(2), Settings::new("int8").partitions(2)] {

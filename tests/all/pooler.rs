@@ -86,8 +86,8 @@ async fn callers_use_everything(url: &str) {
     }));
     let servers = timeout(8 * SOON, servers).await.expect("in time");
     let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
-    // The pooler may have used only one server connection. While a transaction holds it, prepared
-    // statements use the other one.
+    // The pooler may have used only one server connection so far. A transaction now occupies that
+    // connection, so the next statements must use the other one.
     let held = db.begin().await.expect("begun");
     let (holder,): (i32,) = held.run(&PID, ()).await.expect("told");
     let (other,): (i32,) = db.run(&PID, ()).await.expect("told");
@@ -107,8 +107,8 @@ async fn consumers_use_everything(url: &str) {
     let mut running = JoinSet::new();
     for (nr, wait) in [Wait::poll(), Wait::Notify, Wait::Adaptive].into_iter().enumerate() {
         for once in [false, true] {
-            // Exactly-once work holds one server connection and needs another. If there were as
-            // many such consumers as server connections, they would block each other forever.
+            // Only one consumer works exactly once, because it holds one server connection while it
+            // needs another. If all consumers did so, they would block each other forever.
             let once = once && nr == 1;
             let name = format!("q{nr}{once}");
             let same = db.create_queue(&name, &Settings::new("int8").max_batch(8)).await;
@@ -172,7 +172,7 @@ async fn statements_and_transactions_go_through_a_pooler() {
     let url = database().await;
     let through = format!("{} prepared_statements=off", pgbouncer.before(&url));
     callers_use_everything(&through).await;
-    // Other users find the server connections in their original state.
+    // Checks that the server connections are in their original state for other users of the pooler.
     let db = Db::connect(&through).await.expect("connected");
     let settings = Statement::<(), (String, String, i64)>::new(
         "select current_setting('jit'), current_setting('default_transaction_isolation'),
@@ -231,7 +231,7 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
     }
 }
 
-/// The error of a session that a pooler has swapped for another one.
+/// A session that a pooler has swapped lacks the prepared statement, which causes this error.
 #[tokio::test(flavor = "multi_thread")]
 async fn own_statement_that_a_pooler_breaks_gets_the_advice_of_all_others() {
     let db = Db::connect(&database().await).await.expect("connected");

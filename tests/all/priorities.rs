@@ -52,12 +52,13 @@ async fn higher_priority_overtakes_only_within_its_aging() {
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");
     }
-    // The lowest priority is 50 s older than the next. The highest priority has just arrived.
+    // Makes the lowest priority 50 s older than the next one. The highest priority is still ahead,
+    // although its message has just arrived.
     older(&sql, 0, 50.0).await;
     let queue = reopened(&url).await;
     assert_eq!(payloads(&queue.take(1).await.expect("taken")), [3]);
-    // 130 s are more than two steps of aging. So the lowest priority comes first, regardless of the
-    // number of other messages.
+    // Makes the lowest priority 130 s older, which is more than two steps of aging. So its message
+    // comes first, regardless of the number of other messages.
     older(&sql, 0, 80.0).await;
     let queue = reopened(&url).await;
     queue.enqueue_many(&(100..200).map(|payload| of(payload, 2)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -118,7 +119,7 @@ async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
     queue.ack(&leased[4..9]).await.expect("held");
     assert_eq!(queue.replay(&[leased[3].id]).await.expect("replayed"), 1);
     assert_eq!(lane(&sql, 3).await, 2);
-    // The message's last lease expires. The next lease call buries the message, and a replay
+    // Lets the message's last lease expire. The next lease call buries the message, and a replay
     // returns it to the queue.
     run_out(&sql).await;
     let again = queue.lease(1).await.expect("leased").remove(0);
@@ -314,7 +315,8 @@ async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
     assert_eq!(payloads(&rest), [2]);
     queue.ack(&leased[..2]).await.expect("held");
     queue.retry(&rest, Duration::ZERO, "no").await.expect("held");
-    // One message was given back with an error. The holder of another message vanished.
+    // Expires the remaining leases. Now one message has failed, and the lease of another one has
+    // expired without an end.
     run_out(&sql).await;
     let one_by_one = "select payload[1], ran_out from trunkline.do_lease_q(10, rows => 10, apart => true)";
     for (payload, ran_out) in [(2, false), (0, true)] {

@@ -24,8 +24,8 @@ async fn sequence_behind_dead_letters_stops_no_lease_and_loses_nothing() {
     sql.batch_execute(&format!("select setval('trunkline.id_q', {}, false)", old[0]))
         .await
         .expect("as a restore of data alone");
-    // The new messages have the ids of the dead letters. One of them is buried manually, one by the
-    // expiry of its lease, and one is archived.
+    // The new messages get the ids of the dead letters. The test buries the first one, lets the
+    // lease of the second one expire for the last time, and archives the third.
     let new = queue.enqueue_many(&[11, 12, 13]).await.expect("enqueued").ids();
     assert_eq!(new[0], old[0], "the case is what it should be");
     let leased = queue.lease(3).await.expect("leased");
@@ -41,7 +41,7 @@ async fn sequence_behind_dead_letters_stops_no_lease_and_loses_nothing() {
     let mut archived: Vec<i64> = queue.archived(0, 9).await.expect("read").iter().map(|one| one.payload).collect();
     archived.sort_unstable();
     assert_eq!(archived, [3, 13]);
-    // A dead letter is replayed although a message has its id.
+    // Gives a waiting message the id of a dead letter, and replays that dead letter.
     sql.batch_execute(&format!("update trunkline.queue_q set id = {}", old[0])).await.expect("by a hand");
     assert_eq!(queue.replay_all().await.expect("replayed"), 4);
     let mut back: Vec<i64> = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect();
@@ -102,7 +102,7 @@ async fn backlogs_of_keys_and_partitions_are_found_again() {
         assert!(done.contains_key(what), "{what}: {done:?}");
     }
     assert!(rebuilt(&sql).await.is_empty(), "nothing is to be done twice");
-    // Keys 0 and 1 wait, and the messages of key 2 are delivered in order.
+    // The worker handles the messages of key 2 in order, while keys 0 and 1 wait.
     let handled = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = handled.clone();
     let worker = Worker::new(db.queue::<i64>("q").await.expect("opened"), move |message: trunkline::Message<i64>| {

@@ -118,7 +118,7 @@ async fn refused_retry_of_a_key_does_not_hold_up_other_keys() {
     timeout(SOON, gates.0.notified()).await.expect("it begins");
     refuse(&sql, "UE001", "update").await;
     gates.1.notify_one();
-    // If the worker paused after each refusal, these would take minutes.
+    // A refusal must not make the worker pause, because these messages would then take minutes.
     let others = async {
         for n in 100..200 {
             let draft = Draft::new(n).key(format!("key {n}"));
@@ -149,7 +149,8 @@ async fn worker_releases_and_renews_beside_a_refused_lease() {
     let runs = Runs::start(worker.concurrency(20));
     shared.0.acquire_many(20).await.expect("open").forget();
     refuse(&sql, "UE001", "update").await;
-    // The lease was two seconds, so it must be renewed more than once.
+    // Waits until the worker has renewed the two-second leases of the other messages by more than a
+    // second.
     let soonest =
         "select min(due_at) > (select min(due_at) from public.before) + interval '1 second' from trunkline.queue_q
                    where payload[1] <> 13 and due_at > clock_timestamp()
@@ -212,8 +213,8 @@ async fn trigger_naming_a_table_without_its_schema_is_explained() {
     assert!(queue.enqueue(1).await.expect_err("gone").is_no_queue());
 }
 
-/// Codes of missing objects that a user's function raises, and messages about missing objects whose
-/// names resemble the queue's.
+/// Cases in which a user's function raises the code of a missing object, or in which the missing
+/// object has a name that resembles the queue's.
 #[tokio::test(flavor = "multi_thread")]
 async fn object_that_a_trigger_misses_is_not_the_queue() {
     let Place { db, queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;

@@ -125,7 +125,7 @@ async fn a_transaction_and_its_commit_are_one_round_trip() {
         transaction.commit().await.expect("committed");
     })
     .await;
-    // This is more than the send buffer holds, so it leaves in several groups.
+    // Sends more than the send buffer holds, so that the statements leave in several groups.
     let word = "word".repeat(1000);
     one_round_trip("100 large statements and a commit", &distance, nothing, async |()| {
         let transaction = db.begin().await.expect("begun");
@@ -145,8 +145,8 @@ async fn a_transaction_and_its_commit_are_one_round_trip() {
     .await;
 }
 
-/// The second group is sent before the reply to `begin`, and the description of its statement
-/// remains known for the next transaction.
+/// The second group of a transaction is sent before the reply to `begin`. The library also keeps
+/// the description of the statement for the next transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_long_transactions_without_prepared_statements_are_two_round_trips() {
     let distance = Distance::open().await;
@@ -195,8 +195,9 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
     .await;
 }
 
-/// The test runs on one thread, so that all callers have joined before the writer starts. The
-/// gathered messages fill eight rows. The ends of their leases are gathered in the same way.
+/// Runs on one thread, so that all callers have joined before the insert starts. Their messages
+/// fill eight rows, and one statement inserts these rows. One statement also ends the leases of all
+/// callers.
 #[tokio::test]
 async fn messages_that_gathered_in_several_rows_are_one_round_trip() {
     let (distance, _db, queue) = far_away().await;

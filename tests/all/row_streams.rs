@@ -40,7 +40,8 @@ async fn to_the_end(stream: &mut RowStream<Row>) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_reader_keeps_few_rows_in_memory() {
     const ROWS: usize = 1_000_000;
-    // The size of a stream that is not read, plus the buffers of the sockets.
+    // The maximum number of bytes that the client accepts while the stream is not read: the window
+    // of the stream and the buffers of the sockets.
     const MOST: usize = 32 << 20;
     let counted = Counted::open().await;
     let url = through(&database().await, &format!("host=127.0.0.1 port={} sslmode=disable", counted.port));
@@ -67,7 +68,8 @@ async fn slow_reader_keeps_few_rows_in_memory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn row_arrives_while_the_server_makes_the_next() {
     let (_db, transaction) = begun().await;
-    // The server sends its rows whenever it has 8 KiB.
+    // Each row is longer than the server's send buffer of 8 KiB, so the server sends it before it
+    // computes the next row.
     let slow = "select n, repeat('x', 9000), pg_sleep(case when n = 3 then 3600 else 0 end)::text from generate_series(1, 3) n";
     let slow = Statement::<(), Vec<(i32, String, String)>>::new(slow);
     let mut stream = transaction.stream(&slow, (), 1).await.expect("sent");

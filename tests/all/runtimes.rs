@@ -117,7 +117,8 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     }
 }
 
-/// Consumers of one queue share statements. One of their runtimes sends each statement.
+/// Consumers of one queue share statements, and the runtime of one of the consumers sends each
+/// statement. If that runtime ends, the other consumers repeat the statement.
 #[test]
 fn consumers_ask_again_though_their_statements_runtime_ended() {
     let (sender, second) = (runtime(), runtime());
@@ -134,8 +135,8 @@ fn consumers_ask_again_though_their_statements_runtime_ended() {
     in_time(&second, holder.batch_execute(lock)).expect("locked");
     let alone = lease(&sender, &queue, &Arc::default());
     in_time(&second, eventually("its statement waits", || async { statements("Lock").await == 1 }));
-    // Another lock waits behind that statement. This lock blocks the next statement, which serves
-    // these two consumers.
+    // Requests another lock, which waits behind that statement. When it is granted, it blocks the
+    // next statement, which serves the two other consumers.
     let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
     let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
                                   and relation = 'trunkline.queue_q'::regclass)";
@@ -197,7 +198,8 @@ fn statements_go_on_though_their_connections_runtime_ended() {
 #[test]
 fn a_connection_whose_driver_never_ran_is_seen_as_broken() {
     let url = in_time(&runtime(), database());
-    // No setup is needed, so connecting never waits for the driver before the runtime has ended.
+    // Without prepared statements, connecting needs no setup, and so never waits for the driver.
+    // The runtime then ends before the driver has run.
     let first = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let db = first.block_on(Db::connect(&format!("{url} prepared_statements=off"))).expect("connected");
     drop(first);

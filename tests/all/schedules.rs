@@ -77,7 +77,8 @@ async fn schedule_declared_at_every_start_stays_unchanged() {
     assert_eq!((before.next, before.last), (schedule.next_after(SystemTime::now()).expect("valid"), None));
     assert!(!before.is_paused && before.problem.is_none());
 
-    // A new payload does not change the times, but a new expression does.
+    // A change of the payload keeps the time of the next tick, while a change of the expression
+    // computes a new time.
     assert!(queue.schedule(&schedule, &8).await.expect("set"));
     assert_eq!((one(&db, "nightly").await.payload, one(&db, "nightly").await.next), ("8".to_owned(), before.next));
     let schedule = Schedule::new("nightly", "0 4 * * *").zone("Europe/Berlin");
@@ -161,8 +162,8 @@ async fn messages_of_a_schedule_have_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // The schedule is hourly, for the minute of ten minutes ago. So the most recent tick is missed,
-    // too.
+    // Declares an hourly schedule whose last tick was ten minutes ago. So even that tick counts as
+    // missed.
     let expression: String = sql
         .query_one(
             "select format('%s * * * *', extract(minute from now() at time zone 'UTC' - interval '10 min'))",
@@ -252,7 +253,8 @@ async fn worker_makes_ticks_after_shifted_time_beside_its_work() {
     })
     .await;
     sql.batch_execute("select trunkline.shift('q', '366 days')").await.expect("a year passes");
-    // The process probes again when it changes a schedule, or after half a minute.
+    // A change of another schedule makes the process look for due ticks at once, instead of after
+    // half a minute.
     queue.schedule(&Schedule::new("other", YEARLY), &6).await.expect("set");
     assert_eq!(timeout(SOON, handled.recv()).await.expect("in time"), Some(5));
     assert_eq!(worker.stop().await.done, 1);

@@ -70,7 +70,8 @@ async fn a_version_in_another_shape_is_told() {
     is_told("migrate", &db.migrate().await.expect_err("another shape"));
 }
 
-/// A connection caches statements by their texts, which are the same for both queues.
+/// A connection caches statements by their texts. Except for the creation time, the texts for both
+/// queues are equal.
 #[tokio::test(flavor = "multi_thread")]
 async fn recreated_queue_with_another_type_works_through_old_connections() {
     let Place { queue, db, .. } = place::<String>(Settings::new("text")).await;
@@ -102,8 +103,8 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
     assert!(taken.len() == 3005 && taken.iter().all(|message| message.payload == payload));
 }
 
-/// The reported error is the one that made the transaction fail. It is not the later message that
-/// the transaction has failed.
+/// The error is that of the statement that made the transaction fail, and not the error of later
+/// statements, which only reports the failed transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfitting_type_in_a_transaction_is_reported_as_such() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

@@ -69,7 +69,7 @@ async fn dropped_call_gives_back_only_its_own_messages() {
     let mut calls = leases(&queue, &sql, &[1, 9, 10, 10]).await;
     let dropped = calls.remove(2);
     holder.batch_execute("commit").await.expect("let go");
-    dropped.abort(); // before its statement, while it runs, or after it
+    dropped.abort(); // the statement of the dropped call may not have begun, be running, or have ended
     let mut got: BTreeSet<i64> = dropped.await.unwrap_or_default().into_iter().collect();
     for call in calls {
         assert!(call.await.expect("no panic").iter().all(|id| got.insert(*id)), "no other call got them");

@@ -26,7 +26,7 @@ async fn every_end_is_for_one_and_for_many() {
     for (verb, more) in ENDS {
         let fill = "select trunkline.purge('q'); select trunkline.enqueue_many('q', array['1', '2', '3', '4', '5'])";
         sql.batch_execute(fill).await.expect("enqueued");
-        // After the rollback of a take, no lease remains.
+        // `charge` is for messages without a lease, as after the rollback of a take.
         let dequeue = match verb {
             "charge" => "select id, attempt from trunkline.messages('q')",
             _ => "select id, attempt from trunkline.lease('q', 5)",
@@ -147,7 +147,7 @@ async fn lists_that_are_null_or_of_two_dimensions_are_refused() {
             let error = error.as_db_error().expect("the server's");
             assert_eq!((error.code().code(), error.hint().is_some()), ("2202E", true), "{call}: {error:?}");
         }
-        // As array_agg returns them if nothing was leased.
+        // Passes nulls, which `array_agg` returns if nothing was leased.
         sql.batch_execute(&format!("select trunkline.{verb}_many('q', null, null{more})")).await.expect(verb);
         let one = format!("select trunkline.{verb}_many('q', '{{1024}}', null{more})");
         assert!(sql.batch_execute(&one).await.is_err(), "{verb}");

@@ -154,14 +154,14 @@ async fn work_that_always_fails_runs_ten_times() {
     let failed = db.transact("", |transaction| async move {
         let attempt = attempts.fetch_add(1, Ordering::Relaxed) + 1;
         transaction.send(&INSERT, (attempt,)).await?;
-        transaction.send(&CONFLICT, ()).await.map(drop) // the commit returns its error
+        transaction.send(&CONFLICT, ()).await.map(drop) // does not await the reply, so the commit returns the error
     });
     let error: Error = failed.await.expect_err("it always fails");
     assert_eq!(error.sqlstate(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
     let failed = db.transact("", |transaction| async move {
         let attempt = attempts.fetch_add(1, Ordering::Relaxed) + 1;
-        // The caller's own error hides the database's error. The call returns the error of the last
-        // attempt.
+        // Replaces the database's error by an error of the caller. The work still runs again, and
+        // the call returns the error of the last attempt.
         transaction.run(&CONFLICT, ()).await.map_err(|_| Refused::Full(attempt))
     });
     assert!(matches!(failed.await, Err(Refused::Full(20))));

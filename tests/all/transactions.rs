@@ -47,7 +47,7 @@ async fn answers_may_be_awaited_in_any_order_or_never() {
 #[tokio::test]
 async fn unawaited_error_appears_at_the_next_answer_and_the_commit() {
     let db = table().await;
-    // The statements are prepared in advance, so that no other request is needed in between.
+    // Prepares the statements in advance, so that the transactions below send nothing else.
     let transaction = db.begin().await.expect("begun");
     transaction.run(&INSERT, (1,)).await.expect("inserted");
     transaction.run(&ZERO, (1,)).await.expect("divided");
@@ -103,7 +103,8 @@ async fn a_commit_that_only_rolled_back_is_an_error() {
     assert_eq!(unknown.sqlstate(), Some(&SqlState::UNDEFINED_COLUMN));
     let error = transaction.commit().await.expect_err("the server says ROLLBACK");
     assert_eq!(error.sqlstate(), Some(&SqlState::UNDEFINED_COLUMN), "{error}");
-    // The same happens if the commit itself fails, because of a deferred constraint.
+    // A commit that fails itself, because of a deferred constraint, returns its error in the same
+    // way.
     let transaction = db.begin().await.expect("begun");
     transaction.run(&INSERT, (1,)).await.expect("inserted");
     db.run(&Nothing::new("create table u (n int unique deferrable initially deferred)"), ()).await.expect("created");
@@ -158,7 +159,7 @@ async fn call_dropped_while_it_waits_leaves_everything_in_step() {
     for _ in 0..50 {
         let transaction = db.begin().await.expect("begun");
         let mut one = Box::pin(transaction.run(&INSERT, (1,)));
-        let _ = (&mut one).now_or_never(); // either sent or about to be prepared
+        let _ = (&mut one).now_or_never(); // after one poll, the statement has been sent, or it is about to be prepared
         drop(one);
         assert_eq!(transaction.run(&NUMBER, (5,)).await.expect("its own answer"), (5,));
         let mut commit = Box::pin(transaction.rollback());
@@ -194,8 +195,8 @@ async fn connections_of_ended_transactions_are_used_again() {
     }
     pids.dedup();
     assert_eq!(pids.len(), 1, "{pids:?}");
-    // If a connection is busy when its transaction is dropped, the connection is abandoned. So no
-    // other caller waits for it.
+    // If a statement is running when its transaction is dropped, the library gives up the
+    // connection, so that no other caller waits for the statement.
     let transaction = db.begin().await.expect("begun");
     let slow = Nothing::new("select pg_sleep(60)");
     let mut sleeping = Box::pin(transaction.run(&slow, ()));

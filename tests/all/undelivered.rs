@@ -32,7 +32,7 @@ async fn received_take_in_commits_after_another_call_was_dropped_idle() {
     let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
     let mut consumer = queue.consumer(Wait::Notify);
     let transaction = db.begin().await.expect("begun");
-    // Nothing is due, so the transaction has taken nothing when the wait ends.
+    // Drops a call that waits. No message was due, so the transaction has taken nothing.
     timeout(Duration::from_millis(1), consumer.take_in(&transaction, 1)).await.expect_err("nothing is due");
     queue.enqueue(1).await.expect("enqueued");
     assert_eq!(consumer.take_in(&transaction, 1).await.expect("taken").len(), 1);
@@ -130,7 +130,7 @@ async fn failed_release_is_no_success() {
     sql.batch_execute(&format!("alter function {release} rename to do_other_q")).await.expect("renamed");
     let worker = Worker::with_attempt(queue.clone(), |_message, attempt| async move {
         attempt.release().await.expect_err("the server has no such function");
-        Ok::<(), trunkline::Failure>(()) // as a handler that ignores the error
+        Ok::<(), trunkline::Failure>(()) // the handler ignores the error, and returns `Ok`
     });
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::from_secs(3600))));
     eventually("the message waits for its retry", async || queue.stats().await.expect("counted").to_retry == 1).await;

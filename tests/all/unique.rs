@@ -74,13 +74,14 @@ async fn key_with_a_time_outlasts_its_message() {
     older(&sql, 3590.0).await;
     assert_eq!(queue.enqueue(of(2)).await.expect("enqueued").id(), first, "not yet");
     older(&sql, 10.0).await;
-    // The time of the key starts again when the second message is enqueued.
+    // The key has expired, so the second message claims it, and the time of the key starts again.
     let second = queue.enqueue(of(3)).await.expect("enqueued").id();
     assert_ne!(second, first);
     older(&sql, 3500.0).await;
     assert_eq!(queue.enqueue(of(4)).await.expect("enqueued").id(), second);
     older(&sql, 200.0).await;
-    // After that time another message can be enqueued while the second message still waits.
+    // The key has expired again, although the second message still waits. So a third message claims
+    // the key.
     let third = queue.enqueue(self::of(5, "k")).await.expect("enqueued");
     assert!(third.is_new());
     assert_eq!(queue.take(10).await.expect("taken").len(), 2);
@@ -112,7 +113,7 @@ async fn first_of_many_with_a_key_is_stored_in_place() {
             }
         }
     }
-    // Rows have no gaps, and there are only as many rows as the messages need.
+    // Duplicates leave no gaps in rows, and there are only as many rows as the new messages need.
     let stored = all.iter().filter(|one| one.is_new()).count();
     let stats = queue.stats().await.expect("counted");
     assert_eq!(stats.messages, stored as u64 + 1);

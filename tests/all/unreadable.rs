@@ -114,7 +114,8 @@ async fn taken_in_a_transaction_of_the_consumers() {
             while got.len() < GOOD.len() {
                 let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
-                    // The first attempt of the work fails, and is repeated one message at a time.
+                    // If `works` is false, the first call of the work fails. Then the messages are
+                    // tried again one at a time.
                     let outcome =
                         if works || tries > 1 { Ok(numbers(&messages)) } else { Err(Failure::retry("not yet")) };
                     async move { outcome }.boxed()
@@ -217,7 +218,8 @@ async fn old_handle_takes_nothing_from_a_recreated_queue() {
         db.queue::<String>("q").await.expect_err("another type").is_wrong_type(),
         "who opens it now is told at once"
     );
-    let other = Db::connect(&url).await.expect("connected"); // the old connections would enqueue texts
+    // connects again, because the old connections would encode payloads as texts
+    let other = Db::connect(&url).await.expect("connected");
     let reopened: Queue<i64> = other.queue("q").await.expect("opened");
     let payload = i64::from_be_bytes(*b"ABCDEFGH");
     reopened.enqueue(payload).await.expect("enqueued");

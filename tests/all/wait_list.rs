@@ -78,7 +78,7 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
             let before = statements.count();
             move_time(Duration::from_secs(31)).await;
             eventually("it looks", || async { statements.count() > before }).await;
-            until_asleep(&sql).await; // waits until all statements of the probe have ended
+            until_asleep(&sql).await; // waits until the consumers' next probe has ended completely
         }
         costs.push(statements.take());
         let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
@@ -164,11 +164,11 @@ async fn leaving_consumer_takes_no_messages_along() {
             leaving.iter().for_each(JoinHandle::abort);
             let mut all = Vec::new();
             for left in leaving {
-                all.extend(left.await.unwrap_or_default()); // the call may have ended first
+                all.extend(left.await.unwrap_or_default()); // a call may have received messages before it was aborted
             }
             let sent: BTreeSet<i64> = sending.await.expect("no panic").into_iter().collect();
-            // The number of further messages equals the number that the leaving calls received. So
-            // each remaining consumer is woken.
+            // Enqueues as many further messages as the aborted calls received, so that each
+            // remaining consumer receives one.
             let more: BTreeSet<i64> = enqueued(&queue, all.len() as i64).await.into_iter().collect();
             all.extend(messages(tasks).await);
             let ids: BTreeSet<i64> = all.iter().map(|message| message.id).collect();

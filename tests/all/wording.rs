@@ -50,7 +50,8 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
     assert!(!error.contains("owns the schema"), "{error}");
 }
 
-/// Dropping a call does not stop its statement, so later calls use another connection.
+/// The server goes on running the statement of a dropped call. So later calls must not wait for it
+/// on the same connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn statement_of_a_gone_caller_holds_up_no_other() {
     static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");

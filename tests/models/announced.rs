@@ -51,9 +51,11 @@ enum Producer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Consumer {
     Awake,
-    /// The consumer listens, and has done one of the two steps that follow.
+    /// The consumer listens, and has either announced itself or listed the transactions, but not
+    /// both.
     Half,
-    /// The consumer has announced itself and listed the transactions. It polls.
+    /// The consumer has announced itself and listed the transactions. It polls until these have
+    /// ended.
     Waits,
     /// The consumer sends nothing until a notification arrives.
     Sleeps,

@@ -48,7 +48,7 @@ struct State {
     sessions: Vec<Session>,
     committed: Sessions,
     rows: Vec<Row>,
-    /// The messages that a consumer deleted and committed.
+    /// The messages that a committed consumer has deleted.
     taken: Messages,
     /// True if a consumer overlooked a message that existed the whole time.
     overlooked: bool,
@@ -168,7 +168,7 @@ impl Model for Protocol {
                         steps.push(Step::Lock(at));
                     }
                     if self.sessions[at] == Role::Compactor {
-                        steps.push(Step::RollBack(at)); // it waits for a lock for some milliseconds
+                        steps.push(Step::RollBack(at)); // gives up, as after a lock timeout
                     }
                 }
                 Stage::Locked if needs_snapshot => steps.push(Step::Snapshot(at)),

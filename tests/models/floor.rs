@@ -79,14 +79,14 @@ enum Progress {
         now: i64,
         floor: i64,
     },
-    /// The statement has its snapshot.
+    /// The probe's statement has taken its snapshot.
     Seen {
         now: i64,
         oldest: Option<i64>,
         running: i64,
         ended: i64,
     },
-    /// The next id was read, and the answer is on its way.
+    /// The probe has read the next transaction id, and its answer has not arrived yet.
     Told {
         oldest: Option<i64>,
         candidate: i64,
@@ -265,8 +265,8 @@ impl Model for Protocol {
 }
 
 const HIDDEN: &str = "no row lies below the floor";
-/// This is checked when a third probe starts, because the answers of the first two have arrived by
-/// then.
+/// The model checks this when a third probe starts, because the answers of the first two have
+/// arrived by then.
 const BOUND: &str = "it follows within two looks, once no writer is left";
 
 #[test]

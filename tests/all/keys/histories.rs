@@ -227,13 +227,13 @@ impl Case {
             Step::Start(hands) => self.start(&place.address, *hands).await,
             Step::Stop(which) if !self.working.is_empty() => {
                 let one = self.working.remove(usize::from(*which) % self.working.len());
-                let _ = one.stop.send(()); // it may have ended
+                let _ = one.stop.send(()); // the worker may have ended by itself
                 let _ = one.task.await.expect("no panic");
             }
             Step::Vanish(which) if !self.working.is_empty() => {
                 let one = self.working.remove(usize::from(*which) % self.working.len());
                 one.task.abort();
-                let _ = one.task.await; // it was aborted
+                let _ = one.task.await; // returns the error of an aborted task
             }
             Step::Cut(bytes) => place.proxy.cut_answers_after(Some(*bytes)),
             Step::Pass => self.pass().await,
@@ -281,7 +281,7 @@ impl Case {
             }
             passed += 1;
             assert!(passed < 40, "in vain: all are done");
-            self.pass().await; // a vanished worker held the rest
+            self.pass().await; // lets the leases of vanished workers expire
         }
         for Working { stop, task, .. } in self.working.drain(..) {
             let _ = stop.send(());
@@ -317,7 +317,7 @@ fn key_is_handled_in_order_and_whole_despite_worker_failures() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
     let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&plans(), |plan| {
-        // Panics are caught, so that a failed assertion counts as a failed case and the queue is
+        // Catches panics, so that a failed assertion counts as a failed case and the queue is
         // always dropped.
         let played = std::panic::AssertUnwindSafe(|| runtime.block_on(play(&place, plan)));
         let played = std::panic::catch_unwind(played);

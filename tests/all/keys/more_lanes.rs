@@ -94,7 +94,8 @@ async fn older_handle_enqueues_after_partitions_are_added() {
     let stored = sql.query("select id + k from trunkline.queue_q, generate_series(0, size - 1) k", &[]).await;
     assert_eq!(stored.expect("read").iter().map(|row| row.get(0)).collect::<BTreeSet<i64>>(), ids);
     assert_eq!(ids.len(), 6602);
-    // The handle now uses the new number of partitions, so it stores a row with many keys unsplit.
+    // The handle now knows the new number of partitions. So it stores the messages in one row per
+    // partition, and not in one row per key.
     let before: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
     queue.enqueue_many(&(0..240).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
     let after: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
@@ -138,7 +139,8 @@ async fn messages_in_every_state_go_along() {
     assert_eq!((stats.to_retry, stats.delayed), (1, 9));
 }
 
-/// The row was written with an older number of partitions, or comes from an older dead letter.
+/// Puts back a row whose partition no longer exists, as if it had been taken before the change, or
+/// had become a dead letter before it.
 #[tokio::test]
 async fn row_put_back_gets_the_current_partitions_of_its_keys() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;

@@ -195,7 +195,8 @@ async fn backlog_is_moved_unchanged_in_short_calls() {
     }
     assert!(calls < 100, "{calls} calls");
 
-    // A draining worker must not mistake a call that only moved rows for the end of its work.
+    // A call that only moves rows to backlogs returns no message. A draining worker must not end
+    // after such a call.
     sql.batch_execute(
         "update trunkline.line_q set until = clock_timestamp(); update trunkline.queue_q set line = '' where line <> '';
          update trunkline.lane_q set holder = null, held_until = '-infinity' where lane >= 0;

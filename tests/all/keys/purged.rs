@@ -15,7 +15,7 @@ async fn count(sql: &Client, what: &str) -> i64 {
 async fn message_that_arrives_during_a_purge_is_delivered() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
     let (purging, locking) = (connect(&url).await, connect(&url).await);
-    // The keys have backlogs without messages. The second backlog is locked.
+    // Gives two keys backlogs without messages, and locks the second backlog.
     sql.batch_execute("select trunkline.do_line_q('{key 0,key 1}', '{3600,3600}')").await.expect("they rest");
     locking.batch_execute("begin; select from trunkline.line_q where key = 'key 1' for update").await.expect("locked");
     let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await.expect("purged") });
@@ -65,7 +65,8 @@ async fn purge_waits_for_no_lower_row_after_a_higher_one() {
     let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await });
     eventually("the purge waits", async || one_waits(&sql).await).await;
     splitting.batch_execute("commit").await.expect("committed");
-    // Now it waits for the last row, and holds the row before. The first row's messages are free.
+    // The purge now waits for the last row, and has locked the row before it. The messages of the
+    // first row are not locked.
     let free = "pg_locks l where not l.granted and l.locktype = 'transactionid'";
     eventually("it waits again", async || count(&sql, free).await == 1).await;
     let both = ack("5, 10");

@@ -36,7 +36,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     works(&queue, &mut sql).await;
 }
 
-/// Each queue had the functions of all kinds until version 22, and templates had other columns.
+/// Until version 22, each queue had the functions of all kinds, and templates had other columns.
+/// The migration removes the functions of other kinds.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_of_other_kinds_go_with_the_upgrade() {
     let url = database().await;
@@ -223,14 +224,15 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
             .await
             .expect("let in");
     }
-    // With a listening consumer, the enqueue also notifies.
+    // Enqueues twice. The second enqueue also notifies, because the session then listens.
     for _ in 0..2 {
         sql.batch_execute("select trunkline.enqueue('q', 7::pg_catalog.int8), trunkline.enqueue('q', '7'::text)")
             .await
             .expect("enqueued");
         sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
     }
-    // The first call of a session probes the floor; the second compares numbers and times.
+    // Calls the function twice: the first call of a session probes the queue, and the second
+    // compares numbers and times.
     for _ in 0..2 {
         sql.batch_execute("select trunkline.floor('q')").await.expect("a floor");
     }
@@ -282,8 +284,7 @@ async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     ] {
         sql.query(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
     }
-    // The library's statements and its migration work even if that search path is the default of
-    // the database.
+    // The library and its migration also work if this search path is the default of the database.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
     sql.batch_execute(&format!(
         "alter database {name} set search_path = public, pg_catalog; update trunkline.version set functions = ''"

@@ -52,8 +52,8 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     sql.batch_execute(include_str!("../../../sql/statements/move_tables.sql")).await.expect("tables of moves");
     sql.batch_execute(RELAY_AND_MOVES).await.expect("inserted");
 
-    // Step 1: everything except the messages, the schedules' ticks, the relays' positions and the
-    // messages that move.
+    // Step 1 of the documented procedure: dumps everything except the messages, the schedules'
+    // ticks, the relays' positions and the messages that move.
     let mut dump = vec!["--schema=trunkline", "--no-owner", "--no-privileges"];
     let left_out = ["queue_*", "dead_*", "archive_*", "unique_*", "schedule", "relay", "moving", "moved"]
         .map(|table| format!("--exclude-table-data=trunkline.{table}"));
@@ -62,7 +62,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     dump.extend(["--dbname", &url]);
     let definitions = tools.run("pg_dump", &dump, "");
     tools.run("psql", &["--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &there.url()], &definitions);
-    // Steps 2 and 3: the messages.
+    // Steps 2 and 3: replicates the messages.
     let publish: String = sql.query_one(PUBLISH, &[]).await.expect("written").get(0);
     sql.batch_execute(&publish).await.expect("published");
     let replica = connect(&there.url()).await;
@@ -74,7 +74,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     }
     // The worker finds the messages behind the retry, and moves them to the backlog of their key.
     work(&db, 20).await;
-    // Compactions reach the replica too.
+    // Compacts queues, because compactions must reach the replica too.
     for queue in ["keys", "once"] {
         compacted(&sql, queue).await;
     }
@@ -103,7 +103,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
         replica.query_one(rows, &[]).await.expect("read").get::<_, Option<Vec<String>>>(0) == wanted
     })
     .await;
-    // Steps 4 and 5: the switch.
+    // Steps 4 and 5: switches to the replica and repairs it.
     replica.batch_execute("drop subscription moves").await.expect("no replica any more");
     drop((keys, once, db, sql));
     replica.batch_execute("select trunkline.rebuild(name) from trunkline.queue").await.expect("rebuilt");
@@ -142,7 +142,7 @@ const RELAY_AND_MOVES: &str = "
     insert into trunkline.moving (queue, target, id, enqueued_at, due_at, attempt, released, size, payload) values ('keys', 1, 7, now(), now(), 0, 0, 1, '7');
     insert into trunkline.moved (source, queue, id, size, became) values (2, 'keys', 8, 1, 9)";
 
-/// Returns the stored position of the relay, and the messages that move.
+/// Selects the stored position of the relay, and the messages that move.
 const CAME_ALONG: &str =
     "select format('%s at %s, moving %s, moved %s as %s', r.name, r.position, m.id, n.id, n.became)
      from trunkline.relay r join trunkline.moving m using (queue) join trunkline.moved n using (queue)";

@@ -20,7 +20,8 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
-/// A message is buried or archived, unless the target table already has its id.
+/// The way of a statement that buries a message: it also checks whether the dead letters already
+/// contain the id.
 const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
 const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
 const BACK: Way = Along(&["deadkey_q", "key_q"]);

@@ -96,7 +96,8 @@ async fn many_schedules_of_a_locked_queue_delay_others_as_little_as_one() {
     let holder = connect(&url).await;
     holder.batch_execute("begin; lock table trunkline.queue_locked in share mode").await.expect("locked");
     let runs = Ticks::start(&db);
-    // Two waits for the lock take two seconds; one wait for each schedule takes twenty.
+    // The process waits twice for the lock, which takes two seconds. If it waited once for each
+    // schedule, it would take twenty.
     within(Duration::from_secs(12), "the good one ticks", async || one(&db, "good").await.last.is_some()).await;
     for nr in 0..LOCKED {
         let problem = one(&db, &format!("locked.{nr}")).await.problem;
@@ -131,7 +132,7 @@ async fn expression_that_one_process_cannot_read_is_left_to_others() {
             "select placed = {placed} and owed_at = '{since}' and next_at <= now() + interval '1 minute' from trunkline.schedule"
         );
         assert!(sql.query_one(&owed, &[]).await.expect("read").get::<_, bool>(0), "nothing is lost");
-        // A process that can read the expression comes.
+        // Makes the schedule readable, as if a newer process had started.
         let read = format!("update trunkline.schedule set expression = '{YEARLY}', missed = 'each', next_at = now()");
         sql.batch_execute(&read).await.expect("readable");
         let runs = Ticks::start(&db);

@@ -26,13 +26,14 @@ async fn ticks_are_made_once_by_processes_with_cut_connections() {
                where application_name = 'trunkline' and datname = current_database() and query like '%schedule%' and random() < 0.5";
     let since: std::time::SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("a time").get(0);
     let through = since + Duration::from_secs(6);
-    // Each cut interrupts the ticks as well as the library's own queries.
+    // Terminates half of the sessions that run a statement about schedules. Such a statement may be
+    // part of a tick or one of the library's own queries.
     let made = "select coalesce(bool_and(last_at > $1), false) from trunkline.schedule";
     let six_seconds = async {
         while !sql.query_one(made, &[&through]).await.expect("read").get::<_, bool>(0) {
             killer.query_one(cut, &[]).await.expect("cut");
-            // The processes make progress between two cuts. A whole second would always cut at the
-            // same time after the ticks.
+            // Lets the processes make progress. After a pause of a whole second, every cut would
+            // hit the same moment of a tick.
             tokio::time::sleep(Duration::from_millis(700)).await;
         }
     };

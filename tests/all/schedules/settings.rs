@@ -41,7 +41,7 @@ async fn scheduled_message_is_as_declared_whatever_the_session_settings() {
             let quoted = format!("'{text}'");
             let meant = format!("select {quoted}::{kind}");
             if declaring.batch_execute(&meant).await.is_err() {
-                continue; // the other session can parse the text, too
+                continue; // skip texts that the declaring session cannot parse
             }
             let set = format!("select trunkline.set_schedule('{name}', '{name}', '{YEARLY}', {quoted})");
             assert!(declaring.query_one(&set, &[]).await.expect(&set).get::<_, bool>(0));

@@ -17,7 +17,8 @@ async fn set_at(sql: &Client, name: &str, when: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ticks_before_the_first_look_are_made_as_if_they_were_missed() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // Hourly, ten minutes ago: even the latest tick is missed.
+    // Declares an hourly schedule whose last tick was ten minutes ago, so that even this tick
+    // counts as missed.
     let minute = "select format('%s * * * *', extract(minute from now() at time zone 'UTC' - interval '10 min'))";
     let hourly: String = sql.query_one(minute, &[]).await.expect("a minute").get(0);
     let since = "now() - interval '3 hours 30 minutes'";

@@ -91,8 +91,8 @@ impl Load {
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
                 Ok(_) => drop(told.enqueued.insert(n)),
-                // This is the only possible error while two servers are running: the enqueue was in
-                // flight when its server stopped.
+                // While two servers are running, a call can fail only if its enqueue was in flight
+                // when its server stopped.
                 Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
                 Err(error) => panic!("{error:?}"),
             }
@@ -239,7 +239,8 @@ async fn unresponsive_shard_holds_up_only_calls_already_waiting() {
     let stuck: Vec<_> = (0..20).map(call).collect();
     let waiting = || stuck.iter().filter(|call| !call.is_finished()).count();
     eventually("half of them are answered", || async { waiting() == 10 }).await;
-    // If a server does not answer for a second, calls use the other server.
+    // A server that has not answered for a second is skipped, so all new calls are answered by the
+    // other server.
     let begun = Instant::now();
     eventually("it is passed over", || async {
         timeout(Duration::from_millis(500), try_join_all((0..10).map(|n| queue.enqueue(n)))).await.is_ok()
@@ -269,8 +270,8 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
     let (proxy, url) = (proxy(), shard().await);
     let (shards, queue) = behind(&proxy, &url).await;
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
-    // Existing connections break, and new connections receive no answer. A login takes two seconds
-    // to fail.
+    // Breaks all connections, and lets new connections wait without an answer. A login then fails
+    // after two seconds.
     proxy.hold(Hold::Both);
     proxy.cut_all();
     proxy.hold(Hold::Both);
@@ -287,7 +288,7 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
                 began.elapsed()
             })
         });
-        // A call to the other server measures how slow this machine is.
+        // Measures the speed of this machine by a call to the other server.
         let control = tokio::spawn({
             let near = near.clone();
             async move {
@@ -299,8 +300,8 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
         let control = control.await.expect("no panic").expect("it is there");
         slow += u32::from(took.iter().any(|took| *took > Duration::from_millis(1500) + 2 * control));
     }
-    // If each round waited for a login, five or six would be slow. A busy machine may be slow in
-    // some.
+    // If calls of each round waited for a login, five or six rounds would be slow. On a busy
+    // machine, some rounds are slow in any case.
     assert!(slow <= 3, "calls waited in {slow} rounds");
     assert!(shards.list().iter().any(|state| state.down.is_some()));
 }
@@ -350,7 +351,7 @@ async fn call_waits_for_the_first_shard_when_all_are_down() {
     });
     eventually("both are known to be away", || async { shards.list().iter().all(|state| state.down.is_some()) }).await;
     assert!(!waiter.is_finished());
-    // A consumer that does not wait returns the reason, not an empty list.
+    // A call that does not wait must return the reason, and not an empty list.
     for wait in [Duration::ZERO, Duration::from_millis(20)] {
         let error =
             queue.consumer(Wait::Adaptive).take(Dequeue::up_to(1).within(wait)).await.expect_err("all are down");

@@ -75,10 +75,10 @@ async fn wait_with_a_limit_ends_and_leaves_nothing_leased() {
     assert_eq!(consumer.take(0).await.expect("nothing"), []);
     three.queue.enqueue(1).await.expect("enqueued");
     assert_eq!(consumer.take(Dequeue::up_to(5).within(Duration::ZERO)).await.expect("taken").len(), 1);
-    // A call that is dropped while it waits leaves no messages leased.
+    // Drops a call while it waits. No message may stay leased afterwards.
     drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
     let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
-    let mut got = 0; // its statements may still be in flight, and their leases are given back
+    let mut got = 0; // statements of the dropped call may still lease messages, which then go back
     while got < ids.len() {
         got += timeout(SOON, consumer.lease(6)).await.expect("nothing stays leased").expect("leased").len();
     }
@@ -148,7 +148,8 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
     assert_eq!(all, (0..60).collect::<Vec<_>>());
     assert!(tries.load(Ordering::Relaxed) > 9, "some failed");
 
-    // The same steps are done manually: on a shard with a due message, in a transaction there.
+    // Does manually what `take_with` does: takes in a transaction on the server of a shard with a
+    // due message.
     three.queue.enqueue(99).await.expect("enqueued");
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let shard = consumer.ready().await.expect("due");

@@ -19,7 +19,7 @@ async fn server_named_twice_or_copied_is_refused() {
     let error = shards::Set::connect([&url, &url]).await.expect_err("one shard twice");
     assert!(error.to_string().contains("name each server once"), "{error}");
     assert!(!error.to_string().contains("user="), "{error}");
-    // These databases are copies of the same template.
+    // Connects to two databases that are copies of one template, and so have the same shard number.
     let (one, other) = (database().await, database().await);
     let error = shards::Set::connect([&one, &other]).await.expect_err("copies");
     assert!(error.to_string().contains("set number = default"), "{error}");

@@ -45,8 +45,7 @@ async fn a_drained_shard_leaves_what_runs_and_can_join_again() {
     eventually("the queue has let go of it", || async { three.queue.queues().len() == 2 }).await;
     assert_eq!(three.shards.list().len(), 2);
     drop(part);
-    // This process no longer has a connection to that shard, and the running work does not need
-    // one.
+    // Checks that the process has closed its connections to that shard.
     let sql = superuser(&url).await;
     let connected =
         "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";

@@ -174,8 +174,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     for n in 300..400 {
         part.enqueue(n).await.expect("enqueued");
     }
-    // The messages have left their queue and have not reached another queue yet, because the
-    // receiving shard cannot record them.
+    // Interrupts a move between its first and its second step: a lock prevents the receiving shard
+    // from recording the messages. They have left their queue, and no other queue has them.
     let others = three.queue.queues().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
     let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
     let [one, other] = &others[..] else { panic!("two") };
@@ -185,8 +185,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     interrupted(&three, id, "moved", one, left).await;
     locker.batch_execute("commit").await.expect("unlocked");
     assert!(three.shards.left(id).await.is_ok_and(|left| !left.is_drained()));
-    // The messages are in the other queue, but they have not been removed from `trunkline.moving`
-    // yet.
+    // Interrupts the next move between its second and its third step: the messages are in the other
+    // queue, and still in `trunkline.moving`.
     let came = async || {
         let came = "select count(*) from trunkline.moved";
         let mut count = 0;

@@ -27,7 +27,7 @@ async fn shard_that_answers_no_dequeue_delays_no_other_shard() {
     locker.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     let is_up = || async { shards.list().iter().all(|state| state.down.is_none()) };
     let mut consumer = queue.consumer(Wait::Adaptive);
-    // With each call, the consumer waits longer for the silent shard, at last half a minute.
+    // With each call, the consumer's patience with the silent shard doubles, up to half a minute.
     for _ in 0..5 {
         eventually("both count as up", is_up).await;
         let none = consumer.take(Dequeue::up_to(1).within(Duration::ZERO));
@@ -67,11 +67,13 @@ async fn shard_that_answers_no_lease_keeps_one_handler() {
     eventually("the silent one is busy", || async { running[0].load(Ordering::SeqCst) == 1 }).await;
     let locker = connect(&servers.urls()[0]).await;
     locker.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
-    gate.add_permits(1); // the acknowledgement waits for the lock, together with the next lease
+    // the worker of the silent shard now waits for the lock, with its acknowledgement and its next
+    // lease
+    gate.add_permits(1);
     queue.on(other).expect("reached").enqueue_many(0..8).await.expect("enqueued");
     eventually("three handlers work for the other shard", || async { running[1].load(Ordering::SeqCst) == 3 }).await;
     locker.batch_execute("rollback").await.expect("unlocked");
-    gate.add_permits(100); // the silent one delivers its message again
+    gate.add_permits(100); // the message may be delivered again, if its lease has expired
     eventually("all are done", || async { queue.stats().await.sum.messages == 0 }).await;
     stop.send(()).expect("it runs");
     working.await.expect("no panic").expect("no error");
@@ -95,7 +97,8 @@ async fn dropped_consumer_puts_a_direct_message_back() {
         for client in &clients {
             eventually("it waits on each shard", || async { listed(client).await == 1 }).await;
         }
-        // The consumer cannot leave the lists of the other shards, which takes it up to a second.
+        // Prevents the consumer from leaving the lists of the other shards, which it tries for up
+        // to a second.
         for client in &clients[1..] {
             client.batch_execute("begin; lock table trunkline.waiting in share mode").await.expect("locked");
         }

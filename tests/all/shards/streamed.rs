@@ -18,7 +18,7 @@ async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     while seen.len() < 300 {
         let message = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased");
         if seen.is_empty() {
-            // Each server needs some time to deliver its part of the stream's buffer.
+            // Waits until each server has delivered its part of the stream's buffer.
             let holds_parts = || async {
                 let stats = three.queue.stats().await;
                 stats.parts.iter().all(|part| part.of.as_ref().is_ok_and(|stats| stats.leased == 10))

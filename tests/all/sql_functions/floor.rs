@@ -16,8 +16,8 @@ async fn session_floor_rises_and_finally_finds_messages_below_it() {
     };
     assert!(!reached().await, "at first, everything may be there");
     within(LONG, "the floor rises", reached).await;
-    // The session probes again a tenth of a second after its last probe, and would find the
-    // message. Then this test was too slow, and tries again.
+    // Repeats the test if it was too slow: a tenth of a second after its last probe, the session
+    // probes again and finds the message.
     eventually("it is below", async || {
         assert!(reached().await, "it stays where it is");
         sql.batch_execute(

@@ -22,7 +22,7 @@ async fn hundred_producers_of_a_key_all_get_the_winners_id() {
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
     for round in 0..20 {
-        // The time of earlier keys has expired. Every second round takes over an expired key.
+        // Every second round uses the key of the previous round, which has expired by then.
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
@@ -58,8 +58,8 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
         tokio::spawn(async move {
             let mut told = BTreeMap::new();
             for round in 0..5_usize {
-                // Each call has its own order and uses several rows. Some keys are kept for a time,
-                // and some messages have no key.
+                // Each call has its own order of keys and uses several rows. Some keys are kept for
+                // a time, and some messages have no key.
                 let drafts: Vec<Draft<i64>> = (0..100_usize)
                     .map(|at| (at * (2 * nr + 1) + round * 31 + nr) % 100)
                     .map(|key| match key % 4 {
@@ -144,8 +144,8 @@ async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
         assert_eq!(second.id() == first, commits);
         assert_eq!(queue.take(10).await.expect("taken").len(), 1);
     }
-    // The losing transaction holds no lock: the winner's message can end while that transaction
-    // continues.
+    // A call that finds the key taken keeps no lock. So the other message can end while the
+    // transaction of that call continues.
     let transaction = db.begin().await.expect("begun");
     let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued").id();
     let loser = db.begin().await.expect("begun");

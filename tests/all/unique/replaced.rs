@@ -41,7 +41,7 @@ async fn replaced_message_gets_new_payload_metadata_and_due_time() {
         assert_eq!(payload(&queue, id).await, is);
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 101);
-    // Every message is due again now, and exists exactly once.
+    // The replaced messages are due now, and each message exists exactly once.
     let mut taken: Vec<i64> = queue.take(200).await.expect("taken").iter().map(|message| message.id).collect();
     taken.sort_unstable();
     taken.dedup();
@@ -68,7 +68,7 @@ async fn failed_message_is_replaced_and_a_leased_one_is_not() {
     assert_eq!(queue.enqueue(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     other.batch_execute("rollback").await.expect("let go");
     assert_eq!(payload(&queue, id).await, 4);
-    // A key stays held for its time, even if its message has ended.
+    // A key that is kept for a time stays claimed for that time, even if its message has ended.
     let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
     let id = queue.enqueue(timed()).await.expect("enqueued").id();
     queue.cancel(&[id]).await.expect("cancelled");

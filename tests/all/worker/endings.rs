@@ -34,8 +34,8 @@ async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
     let stopping = tokio::spawn(runs.stop());
     gate.add_permits(30);
     let summary = stopping.await.expect("no panic");
-    // More handlers may have started before the worker noticed the stop. These handlers have
-    // completed, and all other messages still exist.
+    // The worker may have started more handlers before it noticed the stop. These handlers have
+    // completed. All other messages are still in the queue.
     assert!(summary.done >= 10 && summary.lost == 0, "{summary:?}");
     assert_eq!(summary.done, seen.all().len() as u64);
     let stats = queue.stats().await.expect("counted");
@@ -109,7 +109,8 @@ async fn dropped_worker_stops_and_its_messages_come_back() {
 async fn dropped_queue_ends_its_worker_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     for n in 0..3 {
-        queue.enqueue(n).await.expect("enqueued"); // one row each, so that each is acknowledged when its handler ends
+        // enqueues rows of one message, so that the worker acknowledges each when its handler ends
+        queue.enqueue(n).await.expect("enqueued");
     }
     let (gate, finished) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let (opens, counts) = (gate.clone(), finished.clone());

@@ -30,7 +30,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
         let gate = opens.clone();
         async move { gate.acquire().await.map(drop) }
     }));
-    // If a lease expired, this consumer would receive the message.
+    // Starts another consumer, which would receive a message if a lease expired.
     let other = trunkline::Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     eventually("all run", || async { seen.all().len() == 10 }).await;
     let mut consumer = other.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
@@ -45,7 +45,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_lease_notifies_its_handler_and_discards_the_answer() {
-    let lease = Duration::from_secs(5); // the test needs less time to revoke the leases
+    let lease = Duration::from_secs(5); // long enough for the test to take the leases away before they end
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
     let (told, mut tells) = mpsc::unbounded_channel();
@@ -101,7 +101,8 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
 async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
     for rows in [1, 1024] {
         let Place { url, queue, db: _db, .. } = place(Settings::new("int8").max_batch(rows)).await;
-        // So far the worker has seen only fast messages. The next messages are slow.
+        // Enqueues fast messages, and then slow ones. The worker must not prefetch slow messages
+        // because the earlier ones were fast.
         queue.enqueue_many(&vec![-1; 20_000]).await.expect("enqueued");
         queue.enqueue_many(&(0..40).collect::<Vec<_>>()).await.expect("enqueued");
         let running = Arc::new(AtomicUsize::new(0));
@@ -121,7 +122,8 @@ async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
         let mut workers = vec![Runs::start(
             Worker::new(queue.clone(), handler.clone()).concurrency(10).shutdown_after(Duration::ZERO),
         )];
-        // Twenty thousand rows may take some time, as long as their number decreases.
+        // Waits until ten slow handlers run. The fast messages before them may take long, as long
+        // as their number decreases.
         let full = || running.load(Ordering::Relaxed) == 10;
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;

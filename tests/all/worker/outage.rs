@@ -119,6 +119,6 @@ async fn worker_stopped_during_an_outage_ends_in_time() {
     let runs = Runs::start(worker.shutdown_after(Duration::from_millis(100)));
     eventually("all run", || async { seen.all().len() == 10 }).await;
     stop(&cluster, Stop::Immediate).await;
-    let summary = runs.stop().await; // within the time that `Runs::stop` allows
+    let summary = runs.stop().await; // `Runs::stop` limits the time of the shutdown
     assert_eq!((summary.done, summary.released), (0, 0), "nothing could be said");
 }

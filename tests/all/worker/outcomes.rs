@@ -41,7 +41,7 @@ async fn handled_message_is_acknowledged_once() {
         async { Ok::<(), Infallible>(()) }
     }));
     drained(&queue).await;
-    enqueued(&queue, 3).await; // while the worker waits
+    enqueued(&queue, 3).await; // these messages arrive while the worker waits
     drained(&queue).await;
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.retried + summary.dead + summary.lost), (5003, 0), "{summary:?}");
@@ -63,7 +63,7 @@ async fn failed_messages_alone_are_retried_with_their_error_chains() {
             _ => Ok(()),
         }
     });
-    // The worker polls, because the test changes times without notifications.
+    // Makes the worker poll, because the test changes due times without a notification.
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)).wait(Wait::poll()));
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";

@@ -27,7 +27,7 @@ async fn panicking_retry_policy_costs_neither_task_nor_message() {
     });
     let policy = RetryPolicy::custom(|_, _| panic!("the policy's"));
     let runs = Runs::start(worker.concurrency(1).retry(policy));
-    drained(&queue).await; // by default the retry follows within a second
+    drained(&queue).await; // the default policy, which applies after the panic, retries within a second
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.retried, summary.dead, summary.lost), (6, 1, 0, 0), "{summary:?}");
 }

@@ -172,7 +172,7 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     queue.enqueue_many(&vec![100; 300]).await.expect("enqueued");
     eventually("it works", || async { handled(&sql, "count(*)").await > 0 }).await;
     let gate = connect(&url).await;
-    let mut sent = 1000; // payloads from here on are distinct
+    let mut sent = 1000; // gives each payload from here on a different number
     for _ in 0..3 {
         // Handlers block at the gate, so that the worker is certainly stopped during its work.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
@@ -217,7 +217,7 @@ async fn sixteen_workers_each_get_half_of_their_share_or_more() {
         sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16
     })
     .await;
-    // The best of ten rounds counts. On a small machine, a process may get no processor time until
+    // Repeats up to ten times, because on a small machine a process may get no processor time until
     // the other processes are done.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");

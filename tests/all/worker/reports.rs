@@ -34,7 +34,8 @@ async fn report_counts_handled_and_failed_messages_and_their_time() {
     assert_eq!(number(&sql, &format!("select count(*) {of} {last}")).await, 1, "the end is told, with what was new");
 }
 
-/// The task of the first report may begin after the worker has shut down.
+/// Even if the task of the first report begins after the worker has shut down, no report may follow
+/// the final one.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_report_follows_the_last_one() {
     let Place { sql, queue, .. } = place::<i64>(Settings::new("int8")).await;

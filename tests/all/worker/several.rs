@@ -57,10 +57,11 @@ async fn queues_share_handlers_by_weight_and_lend_unused_ones() {
     let workers = Workers::new(18).add(gates.worker(&numbers, "numbers"), 3).add(gates.worker(&texts, "texts"), 1);
     let runs = Runs::start_all(workers);
     numbers.enqueue_many(&(0..1000).collect::<Vec<_>>()).await.expect("enqueued");
-    gates.until(&[("numbers", 17)]).await; // all handlers but one, which is reserved for the other queue
+    gates.until(&[("numbers", 17)]).await; // one of the 18 handlers is reserved for the other queue
     texts.enqueue_many(&vec!["x".to_owned(); 1000]).await.expect("enqueued");
     gates.until(&[("numbers", 17), ("texts", 1)]).await;
-    // Free handlers are distributed by weight: 1 + 12 for one queue, and 1 + 4 for the other.
+    // As handlers end, the queues get one handler each, and share the other 16 by their weights: 12
+    // and 4.
     eventually("each has its part", || async {
         gates.gate.add_permits(1);
         gates.is(&[("numbers", 13), ("texts", 5)])

@@ -134,7 +134,7 @@ async fn lost_lease_gives_no_transaction_and_the_next_one_does() {
             transaction.commit().await
         }
     });
-    let runs = Runs::start(worker.wait(Wait::poll())); // the end of a lease sends no notification
+    let runs = Runs::start(worker.wait(Wait::poll())); // polls, because the end of a lease sends no notification
     begun.notified().await;
     run_out(&sql).await;
     eventually("someone else has done it", || async { effects(&queue).await == [0] }).await;
@@ -169,9 +169,10 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
         }
     })
     .after_attempt(move |_, _| {
-        count.fetch_add(1, Ordering::Relaxed); // the worker has noticed by now that the transaction is open
+        // counts attempts after which the worker has found the transaction still open
+        count.fetch_add(1, Ordering::Relaxed);
     });
-    let runs = Runs::start(worker.wait(Wait::poll())); // the end of a lease sends no notification
+    let runs = Runs::start(worker.wait(Wait::poll())); // polls, because the end of a lease sends no notification
     eventually("both are left alone", || async { ended.load(Ordering::Relaxed) == 2 }).await;
     assert!(effects(&queue).await.is_empty());
     open.send_replace(false);
@@ -272,7 +273,7 @@ async fn open_transaction_holds_up_no_renewal_and_no_later_statement() {
         .await
         .expect("it comes after the renewal")
         .expect("it says so");
-    // The other message is acknowledged while the transaction is open.
+    // The worker settles the other message while the transaction is open.
     let settled = "select count(*) = 1 from trunkline.queue_q";
     eventually("the other is done", || async { sql.query_one(settled, &[]).await.expect("visible").get(0) }).await;
     ends.send_replace(true);
@@ -287,7 +288,7 @@ async fn released_message_comes_again_without_counting_an_attempt() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         if message.attempt <= 9 {
-            attempt.release().await?; // releases more often than attempts are allowed
+            attempt.release().await?; // for each message, more releases than the queue allows attempts
             return Err(Failure::dead("this does not count"));
         }
         Ok(())

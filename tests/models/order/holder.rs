@@ -80,7 +80,7 @@ pub(super) enum Fetch {
     None,
     Sent(usize),
     Listed(usize, Listed),
-    /// The answer is on its way.
+    /// The server has executed the statement, and the answer has not arrived yet.
     Told(Vec<Lease>),
 }
 
@@ -92,7 +92,8 @@ pub(super) enum End {
     Release,
 }
 
-/// A statement that ends leases. Once it is done, its answer is on its way.
+/// A statement that ends leases. If `is_done` is true, the server has executed it, and the answer
+/// has not arrived yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     pub end: End,
@@ -223,7 +224,8 @@ impl Holder {
         self.unbar(protocol);
     }
 
-    /// Handles messages that have waited for too long behind another message.
+    /// Gives back all messages that wait behind another message, as a worker does if they have
+    /// waited for too long.
     pub fn late(&mut self, protocol: &Protocol) {
         self.order(protocol, Order::close);
         self.unbar(protocol);

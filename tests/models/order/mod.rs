@@ -65,7 +65,7 @@ impl State {
         let lease = self.holders[at].ready.remove(0);
         self.holders[at].running.push(lease);
         if !self.server.is_live(lease) {
-            return; // the lease is late, and every attempt to end it is refused
+            return; // no rule applies to a lease that has already expired, because no attempt to end it succeeds
         }
         let earlier = 0..lease.id as usize;
         let is_open = |message: usize| !self.server.rows[message].gone && !self.handled[message];
@@ -74,7 +74,8 @@ impl State {
         self.crowded |= running.filter(|lease| self.server.is_live(**lease)).count() > protocol.per_key;
     }
 
-    /// Advances a lease statement by one of its two halves.
+    /// Performs the next half of a lease statement on the server: it lists the lanes, or leases
+    /// messages.
     fn fetch(&mut self, protocol: &Protocol, number: u8, fetch: Fetch) -> Fetch {
         match fetch {
             Fetch::Sent(n) => Fetch::Listed(n, self.server.list(number)),
@@ -210,7 +211,8 @@ impl Model for Protocol {
                 let fetch = std::mem::replace(&mut state.holders[at].fetch, Fetch::None);
                 state.holders[at].fetch = state.fetch(self, last.holders[at].number, fetch);
                 if self.holders == 1 && self.losses == 0 && matches!(step, Step::List(_)) {
-                    // With a single holder, no other holder can interfere between the two halves.
+                    // With a single holder, nothing can happen between the two halves of its
+                    // statement, so both are done at once.
                     return self.next_state(&state, Step::Lease(at));
                 }
             }

@@ -21,8 +21,8 @@ const CALM: Protocol = Protocol {
     defect: None,
 };
 
-/// One holder, whose messages are given back in every order. First there are more messages than may
-/// wait behind another. Then there are fewer, which are leased again.
+/// One holder, whose messages are given back in every order. Initially, it receives more messages
+/// than may wait behind another one. The messages that it gave back are leased again.
 const FULL: Protocol = Protocol { messages: 3, behind: 1, failures: 1, ..CALM };
 const ALONE: Protocol = Protocol { end: 1, attempts: 3, failures: 1, given_up: 1, acks_at_once: true, ..CALM };
 const TWO_AT_ONCE: Protocol = Protocol { messages: 3, per_key: 2, behind: 1, ..CALM };
@@ -34,7 +34,7 @@ const UNHEARD: Protocol = Protocol { end: 3, losses: 1, acks_at_once: true, ..CA
 
 #[test]
 fn messages_of_a_key_keep_order_and_none_is_lost() {
-    // The numbers of states: 14,000, 94,000, 400, 58,000, 191,000, 142,000.
+    // These parameters lead to 14,000, 94,000, 400, 58,000, 191,000 and 142,000 states.
     for protocol in [FULL, ALONE, TWO_AT_ONCE, FOLLOWED, FAILED, UNHEARD] {
         let checked = protocol.checker().threads(2).spawn_bfs().join();
         checked.assert_properties();
