@@ -810,7 +810,8 @@ begin
         room := (select extract(epoch from min(q.due_at) - clock) from trunkline."queue_orders" q
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
         if trunkline."do_extending_orders"() is not null then
-            room := least(room, pause); -- a lease that has ended may count only until that transaction ends
+            -- a lease that has ended may count only until the transaction that extends leases ends
+            room := least(room, pause);
         end if;
     end if;
     if 50 is not null then

@@ -103,7 +103,7 @@ async fn payload_that_is_too_long_is_refused_and_never_shortened() {
     for queue in TYPES.map(|(queue, _)| queue).iter().chain(&["bits", "keyed", "unique"]) {
         assert!(payloads(&sql, queue).await.is_empty(), "{queue}");
     }
-    // What fits is stored. PostgreSQL reads this letter from version 16 on.
+    // Stores values that fit. PostgreSQL reads this letter since version 16.
     let letter = "case when current_setting('server_version_num')::int >= 160000 then '\\351' else 'b' end";
     sql.batch_execute(&format!(
         "select trunkline.enqueue('code', 'abc  '), trunkline.enqueue('named', left({long}, 63)), trunkline.enqueue('letter', {letter}),

@@ -150,14 +150,15 @@ async fn early_answers_of_run_many_count_only_if_all_succeed() {
     let answers = db.run_many(&whole, long(1)).await.expect("answered");
     assert!(answers.iter().map(|(n, text)| (*n, text.len())).eq((1..=300).map(|n| (n, 2000 + n as usize))));
     assert_eq!(db.run_many(&whole, long(0)).await.expect_err("by zero").failed_statement(), Some(299));
-    // Each answer has a column that is not read. The call reports that column, unless the server
+    // Leaves a column of each answer unread. The call reports the unread column, unless the server
     // reports an error.
     let half = Statement::<(i32, i32), (i32,)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
     let unread = db.run_many(&half, long(1)).await.expect_err("one column more").to_string();
     assert!(unread.contains("more than were read"), "{unread}");
     let refused = db.run_many(&half, long(0)).await.expect_err("by zero");
     assert_eq!((refused.failed_statement(), refused.sqlstate()), (Some(299), Some(&SqlState::DIVISION_BY_ZERO)));
-    // The table has changed. So the call runs a second time, and reads from the first answer again.
+    // Changes the table, so that the call prepares its statement again, runs a second time, and
+    // drops the results of the first run.
     let all = Statement::<(i32,), Vec<(i32, Option<String>)>>::new("select * from t where n > $1");
     db.run(&INSERT, (1, &"x".repeat(40_000))).await.expect("inserted");
     assert_eq!(db.run_many(&all, [(0,), (0,)]).await.expect("read").len(), 2);
@@ -281,14 +282,14 @@ async fn answer_beyond_its_size_or_time_limit_is_given_up() {
     assert_eq!(db.run(&COUNT, ()).await.expect("others go on").0, 5000, "it took effect");
     let refused = db.run(&KEPT, ()).await.expect_err("they are there");
     assert_eq!(refused.sqlstate(), Some(&SqlState::UNIQUE_VIOLATION));
-    // A commit that was confirmed together with such an answer is a commit.
+    // A commit counts even if the reply to another statement of its group is too large.
     let transaction = db.begin().await.expect("begun");
     let large = transaction.send(&REPEAT, (2_000_000,)).await.expect("queued");
     drop(transaction.send(&INSERT, (-1, "beside it")).await.expect("queued"));
     transaction.commit().await.expect("committed");
     assert!(large.await.expect_err("too large").to_string().contains("larger than 1048576 bytes"));
     db.run(&Nothing::new("delete from t where n = -1"), ()).await.expect("deleted");
-    // These answers are larger, and arrive in several parts.
+    // Repeats this with answers that are larger, and arrive in several parts.
     let transaction = db.begin().await.expect("begun");
     let all = Statement::<(), Vec<(i32, String)>>::new("select n, word from t");
     let mut stream = transaction.stream(&all, (), 100).await.expect("sent");

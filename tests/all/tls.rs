@@ -114,7 +114,7 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     let words = through(&url, &format!("host=localhost port={}", proxy.port));
     let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
     let db = db.expect("connected");
-    // The text is larger than a TLS record, and many such texts are sent at once.
+    // Sends many texts at the same time, each larger than a TLS record.
     let word = "secret".repeat(20_000);
     let answers = join_all((0..50).map(|n| db.run(&ECHO, (n, &word)))).await;
     for (n, answer) in answers.into_iter().enumerate() {

@@ -90,7 +90,7 @@ async fn follow_up_messages_of_a_worker_are_in_their_traces() {
         let (next, seen) = (to.clone(), seen.clone());
         async move {
             seen.send((message.payload, TraceContext::current())).expect("the test listens");
-            tokio::task::yield_now().await; // other tasks run in between
+            tokio::task::yield_now().await; // lets other tasks run, which must not change the context
             next.enqueue(message.payload).await.map(drop)
         }
     }));

@@ -126,7 +126,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         timeout(SOON, all).await.expect("the text stops no consumer");
         got.sort_unstable();
         assert_eq!(got, GOOD);
-        // The text is now alone in its row, so it is both first and last.
+        // The unreadable text is now the only message in its row.
         let waiter = tokio::spawn(async move {
             consumer.take_with(n, |_, messages| async move { Ok::<_, Failure>(numbers(&messages)) }.boxed()).await
         });

@@ -16,7 +16,8 @@ begin
         room := (select extract(epoch from min(q.due_at) - clock) from trunkline.{queue_} q
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
         if trunkline.{do_extending_}() is not null then
-            room := least(room, pause); -- a lease that has ended may count only until that transaction ends
+            -- a lease that has ended may count only until the transaction that extends leases ends
+            room := least(room, pause);
         end if;
     end if;
     if {per_second} is not null then

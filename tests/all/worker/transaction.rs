@@ -177,8 +177,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert!(effects(&queue).await.is_empty());
     open.send_replace(false);
     eventually("one was committed", || async { effects(&queue).await == [0] }).await;
-    // The other message is delivered again when its lease expires. The update waits for the
-    // message's transaction.
+    // Expires the remaining lease, so that the other message is delivered again. The update waits
+    // for the transaction that acknowledged the first message.
     sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()")
         .await
         .expect("ended");
