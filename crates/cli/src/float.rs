@@ -91,7 +91,8 @@ pub fn text<T: Float>(number: T) -> String {
     let mut out = sign.to_owned();
     if !(-4..T::DIGITS).contains(&exponent) {
         let mark = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "{}e{mark}{:02}", mantissa.trim_start_matches('-'), exponent.abs()); // cannot fail
+        // writing to a string cannot fail
+        let _ = write!(out, "{}e{mark}{:02}", mantissa.trim_start_matches('-'), exponent.abs());
     } else if exponent < 0 {
         out.push_str("0.");
         out.extend((1..-exponent).map(|_| '0'));

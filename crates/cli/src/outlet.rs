@@ -148,7 +148,8 @@ impl Outlet {
     /// read them later.
     pub async fn end(&mut self, counts_unread: bool) -> u64 {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread if it is waiting for a chunk. Nothing waits for a blocked write.
+        // Wakes the thread if it waits for a chunk. A blocked write cannot be woken, so the wait
+        // below has a limit.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;

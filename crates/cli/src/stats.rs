@@ -87,8 +87,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     let mut found = Vec::with_capacity(names.len());
     let mut uncounted = Uncounted::default();
     for page in names.chunks(PAGE) {
-        // If the role may not read a queue, the statement for its whole page fails. A statement for
-        // that queue alone fails with the queue's own error.
+        // The statement for a page fails if the role may not read one of its queues. Then each
+        // queue gets its own statement, which fails only for that queue.
         let counted = match page.iter().all(|name| known.contains_key(name)) {
             true => of_page(page, &known, db).await.ok(),
             false => None,

@@ -221,7 +221,7 @@ impl Done {
         let future = self.future.bind(py);
         let is_done = future.call_method0(intern!(py, "done")).and_then(|is_done| is_done.is_truthy());
         if !matches!(is_done, Ok(false)) {
-            runtime::drop_within(self.answer); // its caller was cancelled
+            runtime::drop_within(self.answer); // the caller of this future was cancelled
             return is_done.map(drop);
         }
         match self.answer.into_python(py) {

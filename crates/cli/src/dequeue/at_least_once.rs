@@ -42,8 +42,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Returns true if the caller should continue. After an error the caller may also continue,
-    /// because it extends the leases until they are settled.
+    /// Returns true if the caller should call again. The caller may also call again after an error,
+    /// because it keeps extending the leases until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
             held.acknowledge(&self.queue, self.outlet.taken()).await?; // settles leases that the outage interrupted

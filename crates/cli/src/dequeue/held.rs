@@ -26,7 +26,8 @@ struct Sent {
 
 pub struct Held {
     leases: VecDeque<Sent>,
-    /// The time of the last extension of all leases, or of the first lease after there was none.
+    /// The time when all leases were last extended. If there was no lease before, the time of the
+    /// first lease.
     extended: Instant,
     /// True if acknowledged messages are archived.
     keep: bool,
@@ -61,7 +62,7 @@ impl Held {
             self.leases.range_mut(..count).for_each(|sent| sent.unanswered = true);
         }
         self.note_lost(outcome)?;
-        let left = read(&self.leases); // without those that were lost
+        let left = read(&self.leases); // counts again, without the lost leases
         self.leases.drain(..left);
         Ok(())
     }

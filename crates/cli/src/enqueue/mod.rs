@@ -238,7 +238,8 @@ async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     load.taken.tell();
     let printed = print::done([load.enqueued].iter());
     if stop.is_asked() {
-        // Ctrl-C also ends the reader of a pipe, which is no reason to be silent.
+        // Reports the interruption even if the output could not be written: Ctrl-C also ends the
+        // reader of a pipe.
         return Err(Error::new(format!("interrupted after {} lines", thousands(load.read()))).hint(format!(
             "these lines are enqueued, except bad ones; continue with `tail -n +{} FILE`",
             load.read() + 1

@@ -171,8 +171,8 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         let near = Trunkline::with_queue(&[]);
         let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
         let follower = Follower::start(&far, &["--mode", mode]);
-        // By then, the server has also answered the acknowledgement. Without that answer, the
-        // follower would wait for a long time.
+        // Waits until the follower asks for more messages: by then, the server has answered its
+        // acknowledgement. Without that answer, the follower would wait for a long time.
         let last = "select query from pg_stat_activity where datname = current_database() \
                     and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
         let is_past = |query: &String| !query.contains("do_ack_q");

@@ -87,8 +87,8 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn a_signal_ends_it_also_when_nobody_reads() {
     let (trunkline, mut child, mut out) = started(&[]);
-    // The number of leased messages no longer changes: the pipe is full, or all messages are leased
-    // and written.
+    // Waits until the number of leased messages no longer changes. Then the pipe is full, or all
+    // messages are leased and written.
     let leased = || trunkline.json(&["stats", "--json"])[0]["leased"].as_u64();
     let mut before = None;
     eventually("it is stuck", || std::mem::replace(&mut before, leased()) == leased() && before > Some(0));

@@ -82,8 +82,8 @@ fn inward(kind: Kind) {
             let until = place.messages() + more;
             within("it carries on", || place.messages() >= until);
             one.kill();
-            // Ends the hold on the position immediately, instead of after fifteen seconds. If the
-            // other relay holds the position, that relay counts as dead although it is running.
+            // Ends the hold on the position immediately, instead of after fifteen seconds, even if
+            // the other relay, which is running, holds it.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;
             other = place.inward();

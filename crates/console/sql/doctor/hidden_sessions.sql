@@ -1,4 +1,5 @@
--- A role that may not see other roles' sessions would find none of them, and the checks would report that all is well.
+-- Reports a role that may not see other roles' sessions. The checks of sessions would find nothing, and would seem to
+-- pass.
 select 'unchecked', null::text,
        format('the activity of %s sessions of other roles is hidden from role %s', count(*), current_user), null::timestamptz,
        'One of them may hold a transaction open, and no check would find it.',

@@ -1,4 +1,5 @@
--- Notifications are kept until the server's slowest listener has read them; once there is no room, every enqueue fails.
+-- Reports a notification queue that fills up. The server keeps notifications until its slowest listener has read them;
+-- once there is no room, every enqueue fails.
 select 'wrong', null::text,
        format('the notification queue is %s %% full', round(100 * pg_notification_queue_usage()::numeric, 1)),
        (select min(a.xact_start) from pg_stat_activity a where a.state like 'idle in transaction%'),

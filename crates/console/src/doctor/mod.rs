@@ -246,7 +246,8 @@ impl Doctor {
                         findings.extend(self.ask(of, check, Some(&queue.name), text).await?);
                     }
                 }
-                // The server limits a statement to less time, so it would answer no other either.
+                // The server did not answer at all, because it ends each statement before this
+                // limit. So it would not answer the statements for single queues either.
                 Err(late) => findings.extend(queues.iter().map(|queue| late.finding(check, Some(&queue.name)))),
             }
         }

@@ -184,7 +184,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let named = metrics.list(db).await;
     let begun = Instant::now();
     let listed = match named {
-        // If both fail, the error of the second contains advice.
+        // If both lists fail, this keeps the second error, which contains advice.
         Some(named) => {
             timeout(ANSWER, db.list_queues()).await.ok().map(|listed| listed.and_then(|all| named.and(Ok(all))))
         }

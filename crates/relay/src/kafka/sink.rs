@@ -98,8 +98,8 @@ impl KafkaSink {
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
 
-    /// Succeeds if the brokers report that the topic does not exist. The client caches a missing
-    /// topic for minutes; this request refreshes the cache.
+    /// Returns `Ok` if the brokers report that the topic does not exist. Asks them again, because
+    /// the client caches a missing topic for minutes.
     async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
         let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
         let asked = spawn_blocking(move || {

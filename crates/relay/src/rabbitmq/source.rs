@@ -183,8 +183,9 @@ impl RabbitmqSource {
             if is_it(offset) {
                 break;
             }
-            // The last chunk may have more messages than the broker sends without an
-            // acknowledgement. A failure shows at the next message.
+            // Acknowledges the message, because the last chunk may have more messages than the
+            // broker sends without an acknowledgement. If this fails, reading the next message
+            // fails too.
             let _ = delivery.acker.ack(BasicAckOptions::default()).await;
         }
         tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });

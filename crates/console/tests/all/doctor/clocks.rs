@@ -67,7 +67,7 @@ async fn schedules_that_fail_or_are_late_are_found() {
         found.len() == 1 && found[0].what.contains("yearly could not make its last tick: no such thing"),
         "{found:?}"
     );
-    // The library's own words for what it cannot read.
+    // Uses the library's own error messages for schedules that it cannot read.
     for (expression, zone) in [("99 * * * *", "UTC"), ("@yearly", "Europe/Bielefeld")] {
         let schedule = Schedule::new("unreadable", expression).zone(zone);
         let why = queue.schedule(&schedule, &1).await.expect_err("unreadable").to_string();

@@ -15,7 +15,8 @@ async fn in_time(db: &Db) -> Vec<Finding> {
     timeout(LIMIT, Doctor::new().examine(db)).await.expect("in time").expect("examined")
 }
 
-/// The connection that listens, and the one that tests it, are not available.
+/// The role has two connections, so the doctor cannot open the connection that listens, nor the one
+/// that tests it.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_connections_suffice_for_all_checks_but_listening() {
     let ward = Ward::new().await;
@@ -38,7 +39,7 @@ async fn examination_ends_at_its_limit_and_names_what_was_not_checked() {
     let ward = Ward::with(&[("max_locks_per_transaction", "1000")]).await;
     let create = "select trunkline.create_queue('q' || n, 'int8') from generate_series(1, 300) n";
     ward.say(create).await;
-    // Each check of a locked queue takes a tenth of a second.
+    // Locks all queues, so that each check of a queue waits for a tenth of a second.
     let holder = connect(&ward.server.url("postgres")).await;
     let tables: Vec<String> = (1..=300).map(|n| format!("trunkline.queue_q{n}")).collect();
     let lock = format!("begin; lock table {} in access exclusive mode", tables.join(", "));
