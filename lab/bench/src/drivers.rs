@@ -23,7 +23,7 @@ pub fn is_chosen(choice: &Choice) -> bool {
 
 /// Builds the program and runs it with these arguments.
 pub fn run(words: &[OsString]) -> Result<(), Failure> {
-    named_by_environment(|name| std::env::var(name).ok())?; // before a build that takes minutes
+    named_by_environment(|name| std::env::var(name).ok())?; // checks the variables before a build that takes minutes
     unchanged()?;
     let contender = Contender { name: NAME, language: Language::Rust(NAME), callers: 1, is_quick: true };
     let program = prepare(&contender, false, "")?;

@@ -250,7 +250,7 @@ impl Making {
         if plan.allocations && self.done(plan) == 0 {
             let mut short = plan.clone();
             if short.told.messages == 0 {
-                short.told.seconds = short.told.seconds.min(1.0); // otherwise it is a limit
+                short.told.seconds = short.told.seconds.min(1.0); // with a number of messages, the time is only a limit
             }
             let counting = match self.programs.of(plan, COUNTED)? {
                 Ok(program) => round::round(ground, &short, &program, silence(), keep, told).await?,

@@ -251,8 +251,8 @@ fn length(plan: &mut Plan) {
         _ if plan.told.messages > 0 => (5, plan.told.seconds), // the time is only a limit
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 300.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
-        // This is longer than the minute after which other peers fell behind. A shorter time would
-        // favour these peers, because the number of dead rows grows with time.
+        // Ten minutes are longer than the minute after which other peers fell behind. A shorter
+        // time would favour these peers, because the number of dead rows grows with time.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" | "headline" => (1, 300.0),
         "soak" => (1, 3600.0),

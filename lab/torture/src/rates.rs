@@ -106,7 +106,7 @@ async fn furnish(url: &str, rates: &Rates) -> trunkline::Result<()> {
     db.create_queue(QUEUE, &settings).await?;
     db.limit_queue(QUEUE, &Limits::none().key_per_second(rates.rate).key_burst(rates.burst)).await?;
     let queue: Queue<String> = db.queue(QUEUE).await?;
-    // The handlers cannot begin this number of messages before the processes end.
+    // Enqueues more messages per key than the handlers can begin before the processes end.
     let each = (rates.rate * (f64::from(rates.seconds) + 30.0)) as u64 + u64::from(rates.burst);
     for _ in 0..each {
         queue.enqueue_many((1..=rates.keys).map(|key| Draft::new(String::new()).key(format!("key {key}")))).await?;

@@ -18,7 +18,7 @@ static BEFORE: OnceLock<(u64, u64)> = OnceLock::new();
 /// Sets the counter of allocations, for a race.
 pub fn count(measure: Measure) {
     if let Some(counter) = measure {
-        let _ = COUNTER.set(counter); // a process runs one race
+        let _ = COUNTER.set(counter); // set only once, because a process runs one race
     }
 }
 

@@ -234,8 +234,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     say::latencies(&all);
     // Only the callers' time in the step counts, not their preparation.
     let seconds = match step {
-        // Most of the time of a wait is deliberate delay. No user can reach a rate that is computed
-        // from the remaining time.
+        // A step that waits spends most of its time in a deliberate delay. Its rate includes the
+        // delay, because no user could reach the rate without it.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

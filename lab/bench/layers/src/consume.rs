@@ -6,9 +6,9 @@ use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
 
-/// The number of messages per lease, where a contender lets its caller choose.
+/// The number of messages per lease, if the settings leave it to the contender.
 const LEASE: usize = 8192;
-/// The number of consumers, where a contender lets its caller choose.
+/// The number of consumers, if the settings leave it to the contender.
 const CONSUMERS: usize = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,9 @@ pub async fn consume<T: Text>(
     let mut consumers = JoinSet::new();
     let n = if told.consumers == 0 { LEASE } else { told.fetched() };
     let count = told.consumers_or(CONSUMERS);
-    // Several consumers share statements for leases and statements for acknowledgements. A consumer
-    // of single messages, alone, has nothing to share, and saves the second commit.
+    // Acknowledges and leases in one transaction only if a single consumer receives single
+    // messages. Several consumers instead share statements for leases and statements for
+    // acknowledgements.
     let together = count == 1 && n == 1;
     for _ in 0..count {
         let consumer = queue.consumer(wait(told));

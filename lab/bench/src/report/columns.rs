@@ -155,7 +155,7 @@ pub fn chief(race: &Race) -> &'static Measure {
 
 fn ratio(race: &Race, row: &Row) -> Option<String> {
     let chief = chief(race);
-    // All contenders that reach the requested rate are equally fast.
+    // Returns no ratio, because all contenders that reach the requested rate are equally fast.
     if chief.more && row.told.rate.is_some() {
         return None;
     }

@@ -196,7 +196,8 @@ impl Lost<'_> {
         let show = self.measure.show;
         let callers = |row: &Row| match self.same_callers() {
             true => String::new(),
-            // With more callers, more messages are sent, and each message waits longer.
+            // Names the number of callers, because with more callers more messages are sent, and
+            // each message waits longer.
             false => format!(" with {} callers", row.told.producers),
         };
         let told = |(row, value, ratio): &(&Row, f64, f64)| {

@@ -33,7 +33,7 @@ async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     let databases =
         databases.query("select datname::text from pg_database where datname like 'trunkline%' order by oid", &[]);
     let databases = databases.await.expect("names of databases");
-    // For some rows, a second database belongs to the program that counts allocations.
+    // A row that counts allocations has a second database, for the program that counts them.
     let counts = |row: &Value| usize::from(!row["rounds"][0]["allocations"].is_null());
     assert_eq!(rows.iter().map(|row| 1 + counts(row)).sum::<usize>(), databases.len());
     let mut databases = databases.iter();
@@ -193,8 +193,8 @@ async fn only_coalesced_layer_mixes_messages_of_callers_in_a_row() {
         let left = connect(&server, &turn.database).await.query_one(count, &[]).await.expect("the queue's table");
         let (rows, messages): (i64, i64) = (left.get(0), left.get(1));
         assert!(messages as u64 >= turn.sent && turn.sent > 0, "{}: {messages} messages", turn.name);
-        // The messages before the clock started were sent in one call. Their number is twice the
-        // number of callers.
+        // Subtracts the messages before the clock started. They were sent in one call, so they
+        // share a row.
         let alone = messages - 31;
         match turn.name.ends_with("coalesced") {
             true => assert!(rows < alone / 2, "{}: {messages} messages in {rows} rows", turn.name),

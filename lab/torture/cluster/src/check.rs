@@ -76,8 +76,8 @@ pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     for queue in QUEUES {
         let trail = history.of(queue);
         let got: Vec<(i64, i64)> = match queue {
-            // The table is used here, because it also contains the rows of a commit whose answer
-            // was lost.
+            // Reads the ledger from the table, which also contains the rows of a commit whose
+            // answer was lost.
             "ledger" => tables.ledger.clone(),
             _ => trail.delivered.iter().map(|delivery| (delivery.payload, delivery.lease.id)).collect(),
         };

@@ -73,7 +73,8 @@ async fn fail_over(
     let history = &clients.history;
     let began = Instant::now();
     fault.befall(cluster, roles).await?;
-    // For this fault the standby is cut off first. The time of that cut does not count.
+    // For this fault, the time counts from the end of `befall`, because `befall` cuts the standby
+    // off first.
     let struck = if fault == Fault::StandbyCut { Instant::now() } else { began };
     let promotion = watch.after(began, FAILOVER).await;
     let (mut hears, mut commits) = (None, None);

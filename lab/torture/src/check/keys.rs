@@ -94,7 +94,8 @@ pub const DEAD: &str = "dead";
 
 fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Rule) {
     for (nr, message) in messages.iter().enumerate() {
-        // These messages were certainly enqueued earlier, or precede this message in the same call.
+        // Selects the messages that were certainly enqueued earlier, or that precede this message
+        // in the same call.
         let ahead = |other: &&Message| {
             other.high < message.low || std::ptr::eq(other.enqueue, message.enqueue) && other.at < message.at
         };

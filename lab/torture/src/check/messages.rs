@@ -121,8 +121,8 @@ fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
 }
 
 fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule) {
-    // The contract allows an unsure take to lose its messages. Without a fault, a dropped call puts
-    // its messages back, and a waiting take takes only once.
+    // The contract allows a take with an unknown outcome to lose its messages. Without a fault, a
+    // dropped call puts its messages back, and a waiting take takes only once.
     let excused = |take: &&&Op| {
         take.outcome == Outcome::Unknown
             || index.is_troubled(take.began.saturating_sub(1_000_000), take.ended + 3_000_000)

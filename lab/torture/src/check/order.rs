@@ -120,7 +120,7 @@ fn check_order(index: &Index, name: &str, order: &mut Rule, hidden: &mut Rule) {
                 let since = *missed.entry(*tag).or_insert(op.began);
                 let longest = if due[tag].is_skewed { CLOCK } else { HIDDEN };
                 if op.began.saturating_sub(since) > longest {
-                    missed.insert(*tag, Micros::MAX / 2); // reported once
+                    missed.insert(*tag, Micros::MAX / 2); // reports each message only once
                     hidden.broken(|| format!("{}, {} ms, by {}", due[tag].name, (op.began - since) / 1000, op.name()));
                 }
             }

@@ -58,7 +58,8 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "dead-letters-keep-keys",
-        // A claim without a message counts as free, so the second text makes the claim count.
+        // Usually a claim whose message no longer exists counts as free. The second replacement
+        // makes such a claim count.
         defect: Defect::Several(&[
             (
                 "free",
