@@ -647,8 +647,9 @@ declare
     rest record;
 begin
     if false then
-        -- Locks the table of lanes before the rows, because a session that gives the queue more
-        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
+        -- Locks the table of partitions before the rows, because a session that gives the queue
+        -- more partitions also locks in this order. Later statements of this transaction may lock
+        -- partitions.
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -690,8 +691,9 @@ declare
     rest record;
 begin
     if true then
-        -- Locks the table of lanes before the rows, because a session that gives the queue more
-        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
+        -- Locks the table of partitions before the rows, because a session that gives the queue
+        -- more partitions also locks in this order. Later statements of this transaction may lock
+        -- partitions.
         perform from trunkline."lane_orders" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -733,8 +735,9 @@ declare
     rest record;
 begin
     if false then
-        -- Locks the table of lanes before the rows, because a session that gives the queue more
-        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
+        -- Locks the table of partitions before the rows, because a session that gives the queue
+        -- more partitions also locks in this order. Later statements of this transaction may lock
+        -- partitions.
         perform from trunkline."lane_tasks" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -885,9 +888,9 @@ begin
                     exit when ran_out;
                     apart := greatest(way, 2);
                 else
-                    -- If the key's own line is empty, the key uses the line of the lane again. A retry
-                    -- that fills the line locks it. The second statement sees what a retry has
-                    -- stored before the lock.
+                    -- If the key's own backlog (line) is empty, the key uses the partition's backlog again. A retry
+                    -- that fills the key's backlog locks it. The second statement sees what a retry has stored before
+                    -- the lock.
                     perform from trunkline."line_orders" l where l.lane = lane and l.key = known.key for update skip locked;
                     if found then
                         delete from trunkline."line_orders" l
@@ -1075,7 +1078,7 @@ declare
     stored bigint;
     all_keys text[];
 begin
-    -- The row may come from another server, or from the time before the queue got more lanes.
+    -- The row may come from another server, or from the time before the queue got more partitions.
     own := own || '{"lane": "-1"}';
     -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
     all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))
@@ -1848,8 +1851,9 @@ begin
         end;
     end if;
     if false then
-        -- This function updates the lanes of these leases last. It locks the table of lanes first,
-        -- because a session that gives the queue more lanes locks lanes before rows.
+        -- This function updates the partitions of these leases last. It locks the table of
+        -- partitions first, because a session that gives the queue more partitions locks partitions
+        -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1894,8 +1898,9 @@ begin
         end;
     end if;
     if true then
-        -- This function updates the lanes of these leases last. It locks the table of lanes first,
-        -- because a session that gives the queue more lanes locks lanes before rows.
+        -- This function updates the partitions of these leases last. It locks the table of
+        -- partitions first, because a session that gives the queue more partitions locks partitions
+        -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_orders" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1940,8 +1945,9 @@ begin
         end;
     end if;
     if false then
-        -- This function updates the lanes of these leases last. It locks the table of lanes first,
-        -- because a session that gives the queue more lanes locks lanes before rows.
+        -- This function updates the partitions of these leases last. It locks the table of
+        -- partitions first, because a session that gives the queue more partitions locks partitions
+        -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_tasks" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -2716,8 +2722,8 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
-        -- equality, the planner would hash the lines of all lanes.
+        -- Checks whether a message is due in each partition. The condition on `line` is a range:
+        -- for an equality, the planner would hash the backlogs of all partitions.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock_timestamp() + interval '1 s' as ahead,
                (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -2727,21 +2733,21 @@ begin
     loop
         mine := mine + 1;
         if l.ahead then
-            ahead := true; -- repaired below; the next call continues with this lane
+            ahead := true; -- repaired below; the next call continues with this partition
             continue;
         elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- The hold may have ended in the meantime, and another worker may have taken the lane. Only
-        -- a session that has locked the lane can be sure who holds it.
+        -- The hold may have ended in the meantime, and another worker may have taken the partition.
+        -- Only a session that has locked the partition can be sure who holds it.
         perform from trunkline."lane_orders" h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline."lane_orders" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Some keys have their own backlogs. Without this bound, the backlog that is read first
-        -- would leave no room for the other lanes.
+        -- would leave no room for the other partitions.
         at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -2763,8 +2769,8 @@ begin
         ahead := ahead or later;
         most := least(most, (64 + others) / (others + 1));
         for l in
-            -- No message of a lane without a holder is leased, so all its due messages go to the
-            -- worker that gets the lane.
+            -- No message of a partition without a holder is leased, so all its due messages go to
+            -- the worker that gets the partition.
             select h.lane, h.floor from trunkline."lane_orders" h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
@@ -3038,11 +3044,12 @@ end ;
 function do_line_orders(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    perform from trunkline."lane_orders" where false; -- locks this table first, as does a session that adds lanes
+    perform from trunkline."lane_orders" where false; -- locks this table first, as does a session that adds partitions
     insert into trunkline."line_orders" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
-    join trunkline."lane_orders" h on h.lane = 0 + trunkline.lane_of(k.key, 64) -- the lanes may have changed since the call began
+    -- the partitions may have changed since the call began
+    join trunkline."lane_orders" h on h.lane = 0 + trunkline.lane_of(k.key, 64)
     order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end ;
@@ -3209,9 +3216,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane skips rows that this call locks, and must not receive
-        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
-        -- another session has locked are busy.
+        -- A worker that leases along a partition skips rows that this call locks, and must not
+        -- receive the messages behind them first. So this call locks the partitions. Messages of a
+        -- partition that another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_emails" b
@@ -3310,9 +3317,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if true then
-        -- A worker that leases along a lane skips rows that this call locks, and must not receive
-        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
-        -- another session has locked are busy.
+        -- A worker that leases along a partition skips rows that this call locks, and must not
+        -- receive the messages behind them first. So this call locks the partitions. Messages of a
+        -- partition that another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_orders" b
@@ -3411,9 +3418,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- A worker that leases along a lane skips rows that this call locks, and must not receive
-        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
-        -- another session has locked are busy.
+        -- A worker that leases along a partition skips rows that this call locks, and must not
+        -- receive the messages behind them first. So this call locks the partitions. Messages of a
+        -- partition that another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline."queue_tasks" b
@@ -3922,7 +3929,7 @@ function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) ret
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its lane is held
+    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its partition is held
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
@@ -3933,7 +3940,7 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
-    -- A session that has just committed may have served a lane after the clock was read.
+    -- A session that has just committed may have served a partition after the clock was read.
     ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_orders" h
                               where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
     with late as materialized (

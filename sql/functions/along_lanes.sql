@@ -1,8 +1,8 @@
 create or replace function trunkline.along_lanes(queue text, holder bigint, n int, lease interval, most int)
     returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Leases messages from the lanes (partitions of keys) of a holder, and returns one message per row, for
--- trunkline.lease_partition and trunkline.more. most: the maximum number of lanes that the holder may have.
+-- Leases messages from the partitions of a holder, and returns one message per row, for trunkline.lease_partition and
+-- trunkline.more. most: the maximum number of partitions that the holder may have.
 begin
     perform trunkline.check_keyed(queue);
     if (select q.key_per_second is not null from trunkline.queue q where q.name = queue) then

@@ -1,7 +1,8 @@
 create or replace function trunkline.converted(queue text, parameter text, is_list bool) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Returns the expression that converts a parameter of a statement to an array of a queue's payloads. A cast is as usual.
--- If it may shorten the value, the last step is an assignment, which refuses the value instead.
+-- Returns the expression that converts a parameter of a statement to an array of a queue's payloads. The expression is
+-- usually a cast. If the cast may shorten the value, the expression calls a function instead, which refuses such a
+-- value.
 declare
     type regtype := trunkline.payload_type(queue);
     base regtype;

@@ -1,11 +1,10 @@
 create or replace function trunkline.keep_place() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- The trigger function of a queue with keys. Its arguments are the first lane and the number of
--- lanes. A message's place in line is the time at which it is first due, and its key decides its
--- lane. If a row names a lane that does not exist, it comes from another server, or from a program
--- that still uses the lanes from before their number grew. Such a row gets the lane of its keys. If
--- its keys belong to several lanes, the row is refused. Then the program has to read the lanes
--- again, or call trunkline.enqueue_many.
+-- The trigger function of a queue with keys. Its arguments are the first partition and the number of partitions. A
+-- message's place in line is the time at which it is first due, and its key decides its partition. If a row names a
+-- partition that does not exist, it comes from another server, or from a program that still uses the partitions from
+-- before their number grew. Such a row gets the partition of its keys. If its keys belong to several partitions, the
+-- row is refused. Then the program has to read the partitions again, or call trunkline.enqueue_many.
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
@@ -33,8 +32,8 @@ begin
         raise exception 'a key of a row of % is empty, null or too long', tg_table_name
             using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
     end if;
-    -- Computes the same lane as trunkline.lane_of, without one call per key. If messages of one key
-    -- were in several lanes, they would be handled at the same time.
+    -- Computes the same partition as trunkline.lane_of, without one call per key. If messages of one key were in
+    -- several partitions, they would be handled at the same time.
     if new.lane < first or new.lane >= first + lanes then
         new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         is_placed := true;

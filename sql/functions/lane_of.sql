@@ -1,7 +1,7 @@
 create or replace function trunkline.lane_of(key text, lanes int) returns smallint
     language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
--- Returns the lane of a key: the first four bytes of its SHA-256, as an integer, modulo the number of lanes. Clients
--- compute the lane the same way.
+-- Returns the partition of a key: the first four bytes of its SHA-256, as an integer, modulo the number of partitions.
+-- Clients compute the partition the same way.
 declare
     hash bytea := sha256(convert_to(key, 'UTF8'));
 begin

@@ -1,9 +1,9 @@
 create or replace function trunkline.more_lanes(queue text, lanes int) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives a queue with keys more lanes, for trunkline.alter_queue. Each existing lane is divided into several, which
--- inherit its holder, its floor and its other state. So a running worker keeps its keys. Rows with
--- keys of several lanes are split. The lanes get new numbers, so that a row from a program with the
--- old lanes can be recognized (see trunkline.keep_place).
+-- Gives a queue with keys more partitions, for trunkline.alter_queue. Each existing partition is divided into several,
+-- which inherit its holder, its floor and its other state. So a running worker keeps its keys. Rows with keys of
+-- several partitions are split. The partitions get new numbers, so that a row from a program with the old partitions
+-- can be recognized (see trunkline.keep_place).
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;

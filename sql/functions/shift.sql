@@ -23,8 +23,8 @@ begin
     clock := trunkline.clock();
     select q.lanes > 0 as keyed, q.uniqueness into settings from trunkline.queue q where q.name = queue;
     if settings.keyed then
-        -- Locks all lanes. Otherwise a worker could lease from a lane, skip the rows that are locked here, and receive
-        -- the messages behind them first.
+        -- Locks all partitions. Otherwise a worker could lease from a partition, skip the rows that are locked here,
+        -- and receive the messages behind them first.
         execute format('select from trunkline.%I h where h.lane < 0 order by h.lane for update', 'lane_' || queue);
     end if;
     -- Messages that become due keep their order and are due from now on, because a floor may lie just below now; messages

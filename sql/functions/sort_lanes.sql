@@ -1,8 +1,8 @@
 create or replace function trunkline.sort_lanes(queue text, lanes int, first int) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Moves the rows of a queue with keys to the lanes of their keys. There are `lanes` lanes, numbered
--- from `first`. Splits rows that have keys of several lanes. The caller must have locked the table.
--- Returns how many rows changed.
+-- Moves the rows of a queue with keys to the partitions of their keys. There are `lanes` partitions, numbered from
+-- `first`. Splits rows that have keys of several partitions. The caller must have locked the table. Returns how many
+-- rows changed.
 #variable_conflict use_variable
 declare
     rows text := 'queue_' || queue;

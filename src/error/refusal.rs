@@ -125,7 +125,7 @@ mod tests {
         Error::of_server("enqueue", error)
     }
 
-    /// Returns the same error for a statement of a transaction.
+    /// Returns the error that a statement of a transaction fails with, with this code.
     fn in_transaction(code: &str) -> Error {
         let Kind::Server { error, .. } = &*refused(code).0 else { panic!("the server's error") };
         Error::new(Kind::Statement { place: 0, text: None, error: error.clone() })

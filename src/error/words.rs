@@ -8,7 +8,7 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
         let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
         let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
         if !reasons.contains(&reason) {
-            reasons.push(reason); // the addresses of one host name often fail alike
+            reasons.push(reason); // lists a reason once, because the addresses of one host name often fail alike
         }
     }
     reasons.join("; ")

@@ -65,7 +65,7 @@ pub(crate) mod sealed {
         /// Marks the transaction as failed, so that it cannot be committed. Does nothing if the
         /// driver does not support this.
         fn fail(&self, error: Error) {
-            let _ = error; // other drivers offer no way to do this
+            let _ = error; // other drivers cannot mark a transaction as failed
         }
     }
 }

@@ -200,7 +200,7 @@ fn no_stable_function_reads_a_queue() {
         let reads = ["queue_", "unique_", "line_", "lane_"].iter().any(|table| {
             code.contains(&format!("from trunkline.{{{table}}}")) || code.contains(&format!("'{table}' || queue"))
         });
-        // This function reads the names of columns, not messages.
+        // Excludes a function that reads the names of columns, not messages.
         if reads && code.contains("language plpgsql stable") && !path.ends_with("check_columns.sql") {
             wrong.push(path);
         }

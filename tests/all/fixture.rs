@@ -57,7 +57,8 @@ impl Ids for Vec<Sharded<Enqueued>> {
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // No test crashes the machine, and a slow disk should not affect the outcome of a test.
+        // Turns fsync off: no test crashes the machine, and a slow disk should not affect the
+        // outcome of a test.
         Cluster::temporary()
             .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")

@@ -104,7 +104,8 @@ async fn message_without_notification_is_found_after_half_a_minute() {
         until_silent(&sql).await;
         let before = last_words(&sql).await;
         sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
-        // The consumer polls half a minute after its last probe, which was some time ago.
+        // The consumer probes again half a minute after its last probe, so the time since `began`
+        // is subtracted.
         let almost = Duration::from_secs(29).saturating_sub(began.elapsed());
         for by in [Duration::ZERO, almost] {
             move_time(by).await;

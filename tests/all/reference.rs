@@ -192,7 +192,7 @@ fn reference(functions: &[Function]) -> String {
             let told = |of: fn(&Function) -> &str, between: &str| {
                 overloads.iter().map(|function| of(function)).collect::<Vec<_>>().join(between)
             };
-            // These are not marked as SQL, because only the examples can be executed.
+            // Signatures are not marked as SQL, because only the examples can be executed.
             let signatures = told(|function| &function.signature, "\n");
             let comments = told(|function| &function.comment, "\n\n");
             let examples = told(|function| &function.example, "\n");

@@ -225,6 +225,6 @@ async fn the_floor_of_a_session_rises_while_it_waits() {
         sql.query("select * from trunkline.take('q', wait => '300 ms')", &[]).await.expect("waited");
         sql.query_one(reached, &[]).await.expect("kept").get(0)
     };
-    // It rises later if another test keeps a transaction open.
+    // The floor rises later if another test keeps a transaction open.
     within(Duration::from_secs(120), "it rises", rises).await;
 }

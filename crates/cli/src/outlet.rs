@@ -179,7 +179,7 @@ impl Outlet {
         while since.elapsed() < LONGEST {
             match tokio::time::timeout(PATIENCE, self.some_read()).await {
                 Ok(true) => return true,
-                Ok(false) => {} // it reads
+                Ok(false) => {} // the reader has read a part, so the wait continues
                 Err(_) => return false,
             }
         }

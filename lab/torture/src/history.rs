@@ -59,7 +59,8 @@ pub enum Verb {
     Release,
     /// Runs a worker's handler. The history does not show how its message was settled.
     Handle,
-    /// A handler of a client, not of a worker. The client has leased the message through a lane.
+    /// A handler of a client, not of a worker. The client has leased the message through a
+    /// partition.
     Start,
     Cancel,
     Reschedule,
@@ -119,8 +120,8 @@ pub struct Call {
     /// libraries report that time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: Micros,
-    /// The latest time at which the hold on a lane ends. Only calls that continue to read the lane
-    /// set it.
+    /// The latest time at which the hold on a partition ends. Only calls that continue to read the
+    /// partition set it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over: Micros,
 }

@@ -34,7 +34,7 @@ pub const RANKED: &str = "ranked";
 pub const CAPPED: &str = "capped";
 /// A queue with a limit on messages per second, which several processes reach together.
 pub const METERED: &str = "metered";
-/// A queue with keys and lanes, for workers and for clients of the SQL functions.
+/// A queue with keys and partitions, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
 /// A queue with unique keys, for which enqueues compete.
 pub const UNIQUE: &str = "unique";
@@ -56,12 +56,12 @@ pub const BURST: u32 = 10;
 
 /// The number of keys of [`KEYED`].
 pub const KEYS: u64 = 12;
-/// The number of lanes of [`KEYED`]. It is smaller than the number of keys, so that keys share
-/// lanes.
+/// The number of partitions of [`KEYED`]. It is smaller than the number of keys, so that keys share
+/// partitions.
 pub const LANES: u32 = 8;
-/// The maximum number of lanes that an alteration gives to the queue.
+/// The maximum number of partitions that an alteration gives to the queue.
 pub const MOST_LANES: u32 = 64;
-/// The time for which a lane is held after a read.
+/// The time for which a partition is held after a read.
 pub const HOLD: Duration = Duration::from_secs(3);
 /// The number of keys of [`UNIQUE`].
 pub const UNIQUE_KEYS: u64 = 16;

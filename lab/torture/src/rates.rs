@@ -42,8 +42,8 @@ pub struct Rates {
     /// none.
     #[arg(long, default_value_t = 1.0)]
     kill_every: f64,
-    /// Length of a lease, in milliseconds. Lanes of a killed worker stay held for one and a half
-    /// times as long.
+    /// Length of a lease, in milliseconds. Partitions of a killed worker stay held for one and a
+    /// half times as long.
     #[arg(long, default_value_t = 1000)]
     lease: u64,
     /// Tolerated delay, in milliseconds, between a handler's start and its reading of the clock.
@@ -118,7 +118,7 @@ pub fn key_of(key: Option<&str>) -> u64 {
     key.and_then(|key| key.strip_prefix("key ")).and_then(|nr| nr.parse().ok()).unwrap_or_default()
 }
 
-/// Waits until each process holds lanes.
+/// Waits until each process holds partitions.
 async fn shared(sql: &Client, processes: u32) -> Result<(), String> {
     let holders = format!(
         "select count(distinct h.holder) >= {processes} from trunkline.lane_{QUEUE} h where h.held_until > clock_timestamp()"

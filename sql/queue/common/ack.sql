@@ -11,8 +11,9 @@ declare
     rest record;
 begin
     if {keyed} then
-        -- Locks the table of lanes before the rows, because a session that gives the queue more
-        -- lanes also locks in this order. Later statements of this transaction may lock lanes.
+        -- Locks the table of partitions before the rows, because a session that gives the queue
+        -- more partitions also locks in this order. Later statements of this transaction may lock
+        -- partitions.
         perform from trunkline.{lane_} where false;
     end if;
     if cardinality(ids) = 1 then

@@ -18,8 +18,9 @@ begin
         end;
     end if;
     if {keyed} then
-        -- This function updates the lanes of these leases last. It locks the table of lanes first,
-        -- because a session that gives the queue more lanes locks lanes before rows.
+        -- This function updates the partitions of these leases last. It locks the table of
+        -- partitions first, because a session that gives the queue more partitions locks partitions
+        -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
     for pass in 1..2 loop

@@ -20,9 +20,9 @@ begin
     sizes := '{}';
     busy := '{}';
     if {keyed} then
-        -- A worker that leases along a lane skips rows that this call locks, and must not receive
-        -- the messages behind them first. So this call locks the lanes. Messages of a lane that
-        -- another session has locked are busy.
+        -- A worker that leases along a partition skips rows that this call locks, and must not
+        -- receive the messages behind them first. So this call locks the partitions. Messages of a
+        -- partition that another session has locked are busy.
         with met as materialized (
             select distinct i.id, -1 - q.lane as lane from unnest(ids) i(id), lateral (
                 select b.lane, b.id + b.size as stop from trunkline.{queue_} b

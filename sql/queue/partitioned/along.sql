@@ -3,13 +3,13 @@ create or replace function trunkline.{do_along_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the
--- lane's backlog (line). Messages of keys that have their own backlogs move to those. Then it reads
--- the keys' backlogs, but only up to the point where it stopped in the lane's backlog: messages
--- beyond that point could belong behind unread messages of the lane's backlog. While another
--- session cancels or reschedules messages of the lane, it splits rows and holds the lane's lock.
--- Then nothing of the lane is leased: a row that was skipped because it was locked would come too
--- late.
+-- Locks messages of a partition that the caller holds, up to n that may be leased. It first reads
+-- the partition's backlog (line). Messages of keys that have their own backlogs move to those. Then
+-- it reads the keys' backlogs, but only up to the point where it stopped in the partition's
+-- backlog: messages beyond that point could belong behind unread messages of the partition's
+-- backlog. While another session cancels or reschedules messages of the partition, it splits rows
+-- and holds the partition's lock. Then nothing of the partition is leased: a row that was skipped
+-- because it was locked would come too late.
 --
 -- A quarter of the messages is reserved for the keys' backlogs. If n is below 4, a quarter of the
 -- calls reads these first, for one message. So they also advance if each call leases one message.
@@ -75,9 +75,9 @@ begin
                     exit when ran_out;
                     apart := greatest(way, 2);
                 else
-                    -- If the key's own line is empty, the key uses the line of the lane again. A retry
-                    -- that fills the line locks it. The second statement sees what a retry has
-                    -- stored before the lock.
+                    -- If the key's own backlog (line) is empty, the key uses the partition's backlog again. A retry
+                    -- that fills the key's backlog locks it. The second statement sees what a retry has stored before
+                    -- the lock.
                     perform from trunkline.{line_} l where l.lane = lane and l.key = known.key for update skip locked;
                     if found then
                         delete from trunkline.{line_} l

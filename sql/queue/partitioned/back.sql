@@ -16,7 +16,7 @@ declare
     stored bigint;
     all_keys text[];
 begin
-    -- The row may come from another server, or from the time before the queue got more lanes.
+    -- The row may come from another server, or from the time before the queue got more partitions.
     own := own || '{"lane": "-1"}';
     -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
     all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))

@@ -13,7 +13,7 @@ create or replace function trunkline.{do_gather_}(
 -- for messages whose lease expired more than once: the first time, another message may have caused
 -- the crash. Such a message need not run alone yet if it has another attempt left in which it can.
 --
--- The function reads one backlog of a lane (of_line), ordered by places, which leases do not
+-- The function reads one backlog of a partition (of_line), ordered by places, which leases do not
 -- change. It moves messages of keys that have their own backlogs (lined) to those. No row is
 -- returned ahead of a row that another transaction has locked: only that transaction's commit shows
 -- whether its message is done.

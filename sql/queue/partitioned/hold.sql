@@ -3,8 +3,8 @@ create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Gives each key of these failed messages its own backlog (a line), which waits until its first
--- message is due again. Messages of the key that are behind it in the lane's line move to the new
--- line when a lease reaches them. So other keys can pass.
+-- message is due again. Messages of the key that are behind it in the partition's backlog move to
+-- the new backlog when a lease reaches them. So other keys can pass.
 #variable_conflict use_variable
 declare
     r record;

@@ -2,12 +2,13 @@ create or replace function trunkline.{do_holdlane_}(lanes int[], holder bigint, 
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Gives these lanes to a holder until a time. The new floor of a lane is the place of its first row
--- or, if it has none, the queue's floor: no row of the lane lies below. The function locks lanes in
--- the order of their numbers. So does the worker that renews the leases in them, and it may have
--- extended the lanes in the meantime. If keys have a rate, a holder starts no message later than a
--- quarter of its lease after it received the message. So the last message that it receives before
--- the lane is held again starts at most a third of this duration from now.
+-- Gives these partitions to a holder until a time. The new floor of a partition is the place of its
+-- first row or, if it has none, the queue's floor: no row of the partition lies below. The function
+-- locks partitions in the order of their numbers. So does the worker that renews the leases in
+-- them, and it may have extended the partitions in the meantime. If keys have a rate, a holder
+-- starts no message later than a quarter of its lease after it received the message. So the last
+-- message that it receives before the partition is held again starts at most a third of this
+-- duration from now.
 --
 -- clock: the time from which the caller counted the duration. If a clock is corrected in the
 -- meantime, times from before and after the correction must not be mixed: do_right_ would not find

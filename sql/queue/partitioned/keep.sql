@@ -2,10 +2,10 @@ create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, ho
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Extends the hold on a lane to the end of the leases in it. holders: which holder had which lane
--- before these leases were extended. If the leases ended before the extension was done, another
--- worker may have received a lane since then. That worker hands out the messages behind them, so
--- the leases are lost. served_at is the time that the clock showed: see do_right_.
+-- Extends the hold on a partition to the end of the leases in it. holders: which holder had which
+-- partition before these leases were extended. If the leases ended before the extension was done,
+-- another worker may have received a partition since then. That worker hands out the messages
+-- behind them, so the leases are lost. served_at is the time that the clock showed: see do_right_.
 #variable_conflict use_variable
 declare
     clock timestamptz;

@@ -3,7 +3,8 @@ create or replace function trunkline.{do_keyed_}(payloads {type}[], keys text[],
     returns setof bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Enqueues like do_batch_, for a queue with keys: messages of the same partition (lane) share rows. The ids are returned in the order of the payloads.
+-- Enqueues like do_batch_, for a queue with keys: messages of the same partition share rows. The ids are returned in
+-- the order of the payloads.
 #variable_conflict use_variable
 declare
     count bigint;

@@ -5,18 +5,18 @@ create or replace function trunkline.{do_lanes_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from
--- free lanes, up to its share. Only one holder can hold a lane, for as long as its leases last. A
--- worker that has too few lanes asks the holder of the most lanes for some. That holder releases a
--- lane when none of its messages is leased. Each call reads the lanes in random order, so that no
--- lane always waits behind the others.
+-- Leases up to n messages for one holder (a worker): first from the partitions that it holds, then
+-- from free partitions, up to its share. Only one holder can hold a partition, for as long as its
+-- leases last. A worker that has too few partitions asks the holder of the most partitions for
+-- some. That holder releases a partition when none of its messages is leased. Each call reads the
+-- partitions in random order, so that no partition always waits behind the others.
 --
 -- A message whose lease expired is leased alone. For workers (most is null), a message whose lease
 -- expired for the first time comes like the rest, provided that it has enough attempts left. They
 -- get one message whose lease expired again together with the rest, and run it alone themselves.
 -- rate: null unless keys have a rate. Otherwise it has three numbers of seconds: between two
 -- messages of a key; until an empty bucket is full; and until a bucket is full that was empty when
--- the lane changed hands.
+-- the partition changed hands.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' then lease
@@ -43,8 +43,8 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Checks whether a message is due in each lane. The condition on `line` is a range: for an
-        -- equality, the planner would hash the lines of all lanes.
+        -- Checks whether a message is due in each partition. The condition on `line` is a range:
+        -- for an equality, the planner would hash the backlogs of all partitions.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock_timestamp() + interval '1 s' as ahead,
                (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -54,21 +54,21 @@ begin
     loop
         mine := mine + 1;
         if l.ahead then
-            ahead := true; -- repaired below; the next call continues with this lane
+            ahead := true; -- repaired below; the next call continues with this partition
             continue;
         elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- The hold may have ended in the meantime, and another worker may have taken the lane. Only
-        -- a session that has locked the lane can be sure who holds it.
+        -- The hold may have ended in the meantime, and another worker may have taken the partition.
+        -- Only a session that has locked the partition can be sure who holds it.
         perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Some keys have their own backlogs. Without this bound, the backlog that is read first
-        -- would leave no room for the other lanes.
+        -- would leave no room for the other partitions.
         at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -90,8 +90,8 @@ begin
         ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));
         for l in
-            -- No message of a lane without a holder is leased, so all its due messages go to the
-            -- worker that gets the lane.
+            -- No message of a partition without a holder is leased, so all its due messages go to
+            -- the worker that gets the partition.
             select h.lane, h.floor from trunkline.{lane_} h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)

@@ -3,9 +3,10 @@ create or replace function trunkline.{do_lanesin_}(holder bigint)
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns how many seconds a holder that found nothing may sleep. After that, a message may be due,
--- or another worker's lane may be free. Returns 0 if the first row of a lane must first move to the
--- backlog of its key, which takes several calls. The result is negative if messages are due whose
--- key rests for less than a second: its absolute value is the time until that key continues.
+-- or another worker's partition may be free. Returns 0 if the first row of a partition must first
+-- move to the backlog of its key, which takes several calls. The result is negative if messages are
+-- due whose key rests for less than a second: its absolute value is the time until that key
+-- continues.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

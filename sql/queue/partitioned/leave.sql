@@ -2,10 +2,11 @@ create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the
--- holder keeps the lane until their leases end. It also keeps a lane from which another session is
--- leasing at this moment, for example under the number of a holder that has lost its connection.
--- Notifies a worker that waits for a lane. No handler starts a message that is no longer leased.
+-- Releases partitions, or all partitions of a holder (null). If messages of a partition are still
+-- leased, the holder keeps the partition until their leases end. It also keeps a partition from
+-- which another session is leasing at this moment, for example under the number of a holder that
+-- has lost its connection. Notifies a worker that waits for a partition. No handler starts a
+-- message that is no longer leased.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

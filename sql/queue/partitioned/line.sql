@@ -7,11 +7,12 @@ create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
 -- Pauses are in seconds; each key is named once.
 #variable_conflict use_variable
 begin
-    perform from trunkline.{lane_} where false; -- locks this table first, as does a session that adds lanes
+    perform from trunkline.{lane_} where false; -- locks this table first, as does a session that adds partitions
     insert into trunkline.{line_} as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
-    join trunkline.{lane_} h on h.lane = {first_lane} + trunkline.lane_of(k.key, {key_lanes}) -- the lanes may have changed since the call began
+    -- the partitions may have changed since the call began
+    join trunkline.{lane_} h on h.lane = {first_lane} + trunkline.lane_of(k.key, {key_lanes})
     order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end $f$;

@@ -2,9 +2,10 @@ create or replace function trunkline.{do_lower_}(low tid, high tid)
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Lowers the floors of lanes to rows that lie below them. Examines a part of the table or, along
--- the index, all of it. Such rows come from a clock that was set back, or from manual changes.
--- Writes nothing if there are no such rows or the role may not write. Only for queues with keys.
+-- Lowers the floors of partitions to rows that lie below them. Examines a part of the table or,
+-- along the index, all of it. Such rows come from a clock that was set back, or from manual
+-- changes. Writes nothing if there are no such rows or the role may not write. Only for queues with
+-- keys.
 #variable_conflict use_variable
 declare
     stray record;

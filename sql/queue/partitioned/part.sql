@@ -2,8 +2,8 @@ create or replace function trunkline.{do_part_}(row_id bigint, lined text[])
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Moves the messages of these keys out of a row that the caller has locked into the backlogs (lines) of the keys, as rows of one key each. The rest
--- of the row stays in the line of the lane.
+-- Moves the messages of these keys out of a row that the caller has locked into the backlogs (lines) of the keys, as
+-- rows of one key each. The rest of the row stays in the partition's backlog.
 #variable_conflict use_variable
 declare
     r record;

@@ -5,23 +5,23 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- Repairs times that were written while a clock was ahead: each time that is later than it could be
 -- with a correct clock. Skips rows that another transaction has locked, but waits for the lock of a
 -- limit's bucket. Returns the number of messages that it changed, except leases that only follow
--- the repair of their lane. ahead: how far the clock was ahead, if the caller knows. how: 0 repairs
--- only if do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last longer
--- than the queue's setting.
+-- the repair of their partition. ahead: how far the clock was ahead, if the caller knows. how: 0
+-- repairs only if do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last
+-- longer than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
 --  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the
 --    queue's setting. A released message is due now.
 --  - If a failed message is due more than half of ahead from now, it becomes due earlier by ahead.
 --    If it is due more than 548 days from now, it is due now.
---  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor
---    is below all rows again.
+--  - A partition is held for as long as was set when it was last served, and so are its leases. Its
+--    floor is below all rows again.
 --  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
 --  - A bucket that was filled in the future counts as filled now.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its lane is held
+    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its partition is held
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'
@@ -32,7 +32,7 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
-    -- A session that has just committed may have served a lane after the clock was read.
+    -- A session that has just committed may have served a partition after the clock was read.
     ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h
                               where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
     with late as materialized (

@@ -3,8 +3,8 @@ create or replace function trunkline.{do_sweep_}(floor timestamptz, page bigint)
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Finds the oldest row below the floor, put there by a clock that stepped back or by a manual
--- change; null if there is none. Also lowers the floors of lanes of keys, which all sessions share,
--- to such rows. If few rows are dead, the index answers immediately. Otherwise an index scan would
+-- change; null if there is none. Also lowers the floors of partitions, which all sessions share, to
+-- such rows. If few rows are dead, the index answers immediately. Otherwise an index scan would
 -- walk over all dead rows. So the function reads a few pages of the table, and the next sweep
 -- continues after them. No caller waits long for a sweep, no matter how many rows are dead. If the
 -- first page is null, the caller sweeps only once. The sweep then starts at a random page, so that

@@ -1,6 +1,6 @@
--- Each partition of keys is a lane. line: the backlog that the row is in: empty for the lane's
--- backlog, or the key if the key has its own backlog. place: due_at, except that leases and retries
--- do not change it.
+-- lane: the partition of the row's keys. line: the backlog that the row is in: empty for the
+-- partition's backlog, or the key if the key has its own backlog. place: due_at, except that leases
+-- and retries do not change it.
 alter table trunkline.{queue_}
     add column lane smallint not null constraint lane check (lane between 0 and {key_lanes} - 1),
     add column keys text[] not null,
@@ -21,7 +21,8 @@ create table trunkline.{lane_} (
     starts_until timestamptz not null default '-infinity',
     empty_at     timestamptz not null default '-infinity'
 ) with (fillfactor = 10);
--- Each lane also has a row with a negative number. Every lease locks this row, and so do every
--- split of the lane's rows and the release of the lane. Other changes of the lanes never touch it.
+-- Each partition also has a row with a negative number. Every lease locks this row, and so do every
+-- split of the partition's rows and the release of the partition. Other changes of the partitions
+-- never touch it.
 insert into trunkline.{lane_} (lane) select generate_series(-{key_lanes}, {key_lanes} - 1);
 create table trunkline.{line_} (lane smallint, key text, until timestamptz not null, constraint {linekey_} primary key (lane, key)) with (fillfactor = 50);

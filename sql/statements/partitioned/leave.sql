@@ -1,2 +1,2 @@
--- Releases all lanes of a holder.
+-- Releases all partitions of a holder.
 select trunkline.{do_leave_}(null, $1)

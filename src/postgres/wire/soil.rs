@@ -99,7 +99,9 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
         "prepare" => second == "transaction",
         "rollback" => {
             let next = if matches!(second, "work" | "transaction") { word(after).0 } else { second };
-            next != "to" && second != "prepared" // neither a savepoint nor a prepared transaction
+            // a rollback to a savepoint, or of a prepared transaction, ends no transaction of the
+            // session
+            next != "to" && second != "prepared"
         }
         _ => false,
     }

@@ -241,7 +241,8 @@ pub(crate) struct Lost(Option<HashSet<Lease>>);
 impl Lost {
     /// Compares the settled leases with the number of leases in the statement.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
-        let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always true
+        // nearly always true, so the leases are rarely collected
+        let complete = Settled::messages(settled.iter().copied()) == asked;
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 

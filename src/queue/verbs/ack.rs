@@ -100,7 +100,8 @@ impl<T> Queue<T> {
         let (began, leases): (_, Vec<Lease>) = (Instant::now(), leases.into_iter().map(Into::into).collect());
         loop {
             match self.extend_unlocked(&leases, by).await {
-                // The statement has waited for half a second.
+                // The statement itself waits half a second for the lock before it fails, so this
+                // pause may be short.
                 Err(error) if error.is_of_a_lock() && began.elapsed() < LOCKED => tokio::time::sleep(PAUSE).await,
                 outcome => return outcome,
             }

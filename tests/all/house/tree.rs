@@ -83,7 +83,7 @@ pub fn imports(code: &str) -> Vec<Import> {
     for (at, _) in rest.match_indices("::") {
         let start = rest[..at].rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |before| before + 1);
         if rest[..start].ends_with("::") {
-            continue; // the middle of a path
+            continue; // skips a name in the middle of a path, which the match of its first name covers
         }
         let end = rest[start..]
             .find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')

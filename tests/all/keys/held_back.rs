@@ -54,7 +54,7 @@ async fn retry_is_not_due_early_because_a_session_committed_meanwhile() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     let ids = three(&queue).await;
     fail(&sql, 1, "1 hour").await;
-    // Simulates another session that serves a lane after the lease has read its clock.
+    // Simulates another session that serves a partition after the lease has read its clock.
     sql.batch_execute("update trunkline.lane_q set served_at = clock_timestamp() + interval '0.9 s' where lane >= 0")
         .await
         .expect("served");

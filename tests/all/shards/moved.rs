@@ -154,8 +154,8 @@ async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_the
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // The last statement still waits for the lock. Afterwards it continues, as it would for a
-    // killed client.
+    // The drain's last statement still waits for the lock. After this commit it completes, as it
+    // would for a killed client.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 
@@ -165,7 +165,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     let id = three.ids()[2];
     let part = three.queue.on(id).expect("open");
     for url in &three.urls {
-        // The tables already exist because of an earlier drain.
+        // Creates the tables, as an earlier drain would have done.
         let sql = include_str!("../../../sql/statements/move_tables.sql");
         superuser(url).await.batch_execute(sql).await.expect("made");
     }

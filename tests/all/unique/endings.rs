@@ -201,7 +201,7 @@ async fn key_freed_in_a_transaction_is_free_at_its_commit() {
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     let other: Client = connect(&url).await;
     other.batch_execute("begin; select trunkline.take('q')").await.expect("taken");
-    // With read committed isolation, an uncommitted end has not happened yet.
+    // To other transactions, a message whose end is not committed still exists.
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
     other.batch_execute("commit").await.expect("committed");
     assert!(queue.enqueue(of(3, "a")).await.expect("enqueued").is_new());

@@ -91,7 +91,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
     let left = "select array_agg(id) from trunkline.messages('q')";
     let only =
         async || sql.query_one(left, &[]).await.expect("read").get::<_, Option<Vec<i64>>>(0) == Some(vec![ids[20]]);
-    eventually("only the slow one is left", only).await; // long before its lease expires
+    eventually("only the slow one is left", only).await; // its lease expires much later
     gate.notify_one();
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 50);

@@ -1,4 +1,4 @@
-//! A worker in the protocol of lanes. The real [`Order`] decides, and everything around it may
+//! A worker in the protocol of partitions. The real [`Order`] decides, and everything around it may
 //! happen in any order.
 
 use std::{
@@ -103,7 +103,7 @@ pub(super) struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
-    /// The number under which the worker holds lanes. It changes after an answer was lost.
+    /// The number under which the worker holds partitions. It changes after an answer was lost.
     pub number: u8,
     pub has_crashed: bool,
     known: Known,

@@ -1,5 +1,6 @@
-//! A model of the protocol of lanes. It tries every order of the steps of a few holders of a lane,
-//! their server and the clock. The real [`Order`] decides for a holder. See docs/design/keys.md.
+//! A model of the protocol of partitions. It tries every order of the steps of a few holders of a
+//! partition, their server and the clock. The real [`Order`] decides for a holder. See
+//! docs/design/keys.md.
 
 mod protocol;
 mod server;
@@ -32,8 +33,8 @@ struct State {
 enum Step {
     /// The clock advances.
     Tick,
-    /// A holder requests `n` messages. The server lists lanes, and then leases. The answer arrives
-    /// or is lost.
+    /// A holder requests `n` messages. The server lists partitions, and then leases. The answer
+    /// arrives or is lost.
     Fetch(usize, usize),
     List(usize),
     Lease(usize),
@@ -74,8 +75,8 @@ impl State {
         self.crowded |= running.filter(|lease| self.server.is_live(**lease)).count() > protocol.per_key;
     }
 
-    /// Performs the next half of a lease statement on the server: it lists the lanes, or leases
-    /// messages.
+    /// Performs the next half of a lease statement on the server: it lists the partitions, or
+    /// leases messages.
     fn fetch(&mut self, protocol: &Protocol, number: u8, fetch: Fetch) -> Fetch {
         match fetch {
             Fetch::Sent(n) => Fetch::Listed(n, self.server.list(number)),
@@ -95,7 +96,7 @@ impl State {
                 End::Release => self.server.release(protocol, lease),
             }
         }
-        // The answer to an acknowledgement changes nothing.
+        // An acknowledgement is done now, because its answer would not change the holder.
         if end == End::Ack || self.holders[at].has_crashed {
             self.holders[at].sent.remove(nr);
         }

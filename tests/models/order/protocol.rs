@@ -1,7 +1,7 @@
 //! The parameters of the model, and the defects that it must detect.
 
-/// The messages of one key, the holders of its lane, and the failures that may happen. Only the
-/// first holder fails. The server executes and answers the requests of all other holders
+/// The messages of one key, the holders of its partition, and the failures that may happen. Only
+/// the first holder fails. The server executes and answers the requests of all other holders
 /// immediately.
 #[derive(Debug, Clone)]
 pub(super) struct Protocol {
@@ -38,13 +38,13 @@ pub(super) enum Defect {
     NoBar,
     /// A message that waits for its retry does not block its key.
     KeyNotHeld,
-    /// A renewal extends the leases in a lane, but not the hold on the lane.
+    /// A renewal extends the leases in a partition, but not the hold on the partition.
     HoldNotRenewed,
-    /// A holder leaves a lane while messages in it are leased.
+    /// A holder leaves a partition while messages in it are leased.
     LeavesLeases,
-    /// The lane's holder is not checked again under the lane's lock.
+    /// The partition's holder is not checked again under the partition's lock.
     StaleList,
-    /// A lease statement of the lane's holder can shorten the hold on the lane.
+    /// A lease statement of the partition's holder can shorten the hold on the partition.
     HoldCutShort,
     /// A holder keeps its number although it does not know which messages it has leased.
     SameNumber,

@@ -1,11 +1,12 @@
-//! The server's side of the protocol of lanes: one lane, and the messages of one key in it.
+//! The server's side of the protocol of partitions: one partition, and the messages of one key in
+//! it.
 
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
 
 /// The duration of a renewed lease.
 pub(super) const LEASE: u8 = 2;
-/// The duration of a renewed hold on the lane: one and a half times the lease.
+/// The duration of a renewed hold on the partition: one and a half times the lease.
 pub(super) const HOLD: u8 = 3;
 /// The delay of a failed message.
 pub(super) const DELAY: u8 = 1;
@@ -17,14 +18,14 @@ pub(super) struct Row {
     pub due: u8,
     /// True if the message was retried or released, so no worker holds it.
     pub failed: bool,
-    /// True if the message is in its key's own line, not in the lane's line.
+    /// True if the message is in its key's own backlog, not in the partition's backlog.
     pub lined: bool,
     pub gone: bool,
     /// The holder that leased the message last.
     by: u8,
 }
 
-/// The state of a lease statement that has read the lanes, and the time of that read.
+/// The state of a lease statement that has read the partitions, and the time of that read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
     lane: Seen,
@@ -36,23 +37,23 @@ enum Seen {
     Mine {
         until: u8,
     },
-    /// This holder holds the lane, and another holder requests it.
+    /// This holder holds the partition, and another holder requests it.
     Leaving,
     Free,
-    /// Another holder holds the lane.
+    /// Another holder holds the partition.
     Theirs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub clock: u8,
-    /// The holder of the lane, or 0 if there is none.
+    /// The holder of the partition, or 0 if there is none.
     holder: u8,
     /// The time at which the hold ends.
     held_until: u8,
-    /// True if another holder requests the lane.
+    /// True if another holder requests the partition.
     wanted: bool,
-    /// The time until which the key's own line waits. It is `None` if the key has no line.
+    /// The time until which the key's own backlog waits. It is `None` if the key has none.
     line: Option<u8>,
     pub rows: Vec<Row>,
     /// True if an end took effect although another holder had the message.
@@ -78,14 +79,14 @@ impl Server {
         self.is_leased(row) && i32::from(row.attempt) == lease.attempt
     }
 
-    /// Returns true if all leases belong to the holder of the lane, which holds the lane for at
-    /// least as long.
+    /// Returns true if all leases belong to the holder of the partition, which holds the partition
+    /// for at least as long.
     pub fn is_one_holders(&self) -> bool {
         let leased = self.rows.iter().copied().filter(|row| self.is_leased(*row));
         leased.into_iter().all(|row| row.by == self.holder && row.due <= self.held_until)
     }
 
-    /// Runs the first half of a lease statement, which reads the lanes.
+    /// Runs the first half of a lease statement, which reads the partitions.
     pub fn list(&self, holder: u8) -> Listed {
         let lane = match self.held_until > self.clock {
             true if self.holder != holder => Seen::Theirs,
@@ -96,7 +97,7 @@ impl Server {
         Listed { lane, at: self.clock }
     }
 
-    /// Runs the second half of a lease statement, under the lane's lock, like `do_lanes_`.
+    /// Runs the second half of a lease statement, under the partition's lock, like `do_lanes_`.
     pub fn lease(&mut self, protocol: &Protocol, holder: u8, n: usize, Listed { lane, at }: Listed) -> Vec<Lease> {
         let is_mine = self.holder == holder && self.held_until > self.clock;
         match lane {
@@ -131,8 +132,8 @@ impl Server {
         }
     }
 
-    /// Leases due messages in order, like `do_along_`. Uses the key's own line if there is one,
-    /// otherwise the line of the lane.
+    /// Leases due messages in order, like `do_along_`. Uses the key's own backlog if there is one,
+    /// otherwise the partition's backlog.
     fn along(&mut self, protocol: &Protocol, n: usize, until: u8, by: u8) -> Vec<Lease> {
         let clock = self.clock;
         let is_due = |row: &Row| !row.gone && row.due <= clock;
@@ -156,7 +157,7 @@ impl Server {
         got
     }
 
-    /// Frees the lane, like `do_leave_`, unless messages in it are leased.
+    /// Frees the partition, like `do_leave_`, unless messages in it are leased.
     pub fn leave(&mut self, protocol: &Protocol, holder: u8) {
         let keeps = self.rows.iter().any(|row| self.is_leased(*row)) && protocol.defect != Some(Defect::LeavesLeases);
         if self.holder == holder && self.held_until > self.clock && !keeps {
@@ -199,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Renews the lease and the hold on the lane, like `do_extend_` with `do_keep_`.
+    /// Renews the lease and the hold on the partition, like `do_extend_` with `do_keep_`.
     pub fn extend(&mut self, protocol: &Protocol, lease: Lease) {
         let clock = self.clock;
         if let Some(row) = self.fenced(protocol, lease) {

@@ -80,7 +80,8 @@ fn an_error_obeys_no_terminal_and_stays_on_its_line() {
             (&"one\ntwo \u{1b}]0;mine\u{7}".into(), &"a\u{1b}[2J\nb".into())
         );
     }
-    // The same is true of an error from the server, which repeats its input.
+    // An error from the server, which repeats its input, is printed without control characters,
+    // too.
     trunkline.ok(&["queue", "create", "json", "--type", "jsonb"]);
     let (_, error) = trunkline.fails(&["enqueue", "json", "\u{1b}[2J"]);
     assert!(error.contains("invalid input syntax") && !error.contains('\u{1b}'), "{error}");

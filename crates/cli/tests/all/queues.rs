@@ -230,7 +230,7 @@ fn sixty_queues_are_counted_with_few_transactions() {
     // program's.
     let counts = (0..5).map(|_| {
         let (before, stats, asked) = (number(), trunkline.json(&["stats", "--json"]), polls.get());
-        (number() - before - 2 * (polls.get() - asked), stats) // a session begins with a transaction
+        (number() - before - 2 * (polls.get() - asked), stats) // each new session counts as a transaction, too
     });
     let (used, stats) = counts.min_by_key(|(used, _)| *used).expect("five counts");
     let names: Vec<&str> = stats.iter().filter_map(|queue| queue["queue"].as_str()).collect();

@@ -218,7 +218,7 @@ fn messages_of_an_interrupted_move_are_shown_and_not_forgotten() {
     let doctor = both.run(&["doctor", "--json"]);
     let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(found.contains("3 messages are on their way to shard 0000004d"), "{found}");
-    // As the guide says for a server that is lost.
+    // Follows the guide for a server that is lost: sends the messages to another shard instead.
     sql(from, &format!("update trunkline.moving set target = ('x' || '{}')::bit(32)::int", shards(&both)[0]));
     both.ok(&["shard", "resume", &shard]);
     assert_eq!(moving(&both.json(&["shard", "list", "--json"])[1]), ("open".into(), 0.into()));

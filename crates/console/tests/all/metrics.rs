@@ -101,7 +101,8 @@ async fn counts_are_those_of_sql() {
     assert_eq!(count(&text, "trunkline_up"), 1);
     let version: i32 = sql.query_one("select max(version) from trunkline.version", &[]).await.expect("told").get(0);
     assert_eq!(count(&text, "trunkline_schema_version"), i64::from(version));
-    assert!(seconds(&text, "trunkline_notification_queue_ratio") < 0.05); // that of all databases
+    // the queue that all databases of the server share
+    assert!(seconds(&text, "trunkline_notification_queue_ratio") < 0.05);
     assert_eq!(count(&text, "trunkline_hidden_sessions"), 0);
 
     db.pause_queue("a.queue-with_1").await.expect("paused");

@@ -251,7 +251,7 @@ impl RabbitmqSource {
         if fits == self.ahead {
             self.reading = Some(reading);
         } else {
-            // Only a new consumer receives another limit.
+            // Drops the consumer, because only a new consumer receives another limit.
             self.ahead = fits;
         }
         Ok(read)

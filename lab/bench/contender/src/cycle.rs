@@ -33,7 +33,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         say::ready(&ready).await?;
         consuming
     } else {
-        // With a backlog, a warm-up would already consume messages from it.
+        // Warms nothing up, because a warm-up would already consume messages of the backlog.
         say::ready(&ready).await?;
         tokio::spawn(consume)
     };

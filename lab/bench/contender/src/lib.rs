@@ -80,7 +80,7 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// Returns the lane of each key, if the contender's keys have lanes.
+    /// Returns the partition of each key, if the contender's keys have partitions.
     fn lanes(&self, _keys: Vec<String>) -> impl Future<Output = Result<Vec<i16>, Failure>> + Send {
         async { Err("its keys have no lanes".into()) }
     }

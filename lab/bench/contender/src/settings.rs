@@ -46,14 +46,14 @@ pub struct Settings {
 }
 
 /// The messages whose latencies count. A backlog of one key delays only the keys that share its
-/// lane.
+/// partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
     /// All messages.
     All,
-    /// Messages whose keys share a lane with the backlog's key.
+    /// Messages whose keys share a partition with the backlog's key.
     ItsLane,
-    /// Messages whose keys are in another lane.
+    /// Messages whose keys are in another partition.
     OtherLanes,
 }
 

@@ -84,7 +84,7 @@ impl Step {
             let after = measure();
             (after.0 - before.0, after.1 - before.1)
         });
-        // A row that claims to read 10 messages from an empty queue would be worse than no row.
+        // Fails if the contender returned fewer messages, because the row would look too fast.
         if count != n {
             return Err(format!("asked for {n} messages and had {count}").into());
         }

@@ -11,16 +11,16 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The number of the queue's lanes, as the guide recommends.
+/// The number of the queue's partitions, as the guide recommends.
 const LANES: u32 = 64;
 
-/// Selects the lanes of keys, in the order of the keys.
+/// Selects the partitions of keys, in the order of the keys.
 static LANES_OF: Statement<(Vec<String>, i32), Vec<(i16,)>> = Statement::new(
     "select trunkline.lane_of(k.key, $2) from unnest($1::text[]) with ordinality k(key, nr) order by k.nr",
 );
 
 /// Sends messages one by one, coalesced, to `WORKERS` workers. Each worker has its own connections
-/// and lanes.
+/// and partitions.
 pub struct Keyed<T: Text, const WORKERS: usize> {
     queue: Queue<T>,
     told: Settings,

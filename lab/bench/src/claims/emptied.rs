@@ -52,7 +52,7 @@ pub async fn turn(client: &Client, ground: &Ground, database: &str, sql: &str, r
     client.batch_execute(sql).await?;
     let gone = began.elapsed().as_secs_f64() * 1e6 / (0.9 * f64::from(rows));
     let size = "select sum(pg_total_relation_size(relid))::float8 from pg_partition_tree($1::text::regclass)";
-    // A plain table has no partition tree.
+    // Adds up the sizes of partitions; a plain table has none.
     let size = match table {
         "dropped" => client.query_one(size, &[&table]).await?,
         _ => client.query_one("select pg_total_relation_size($1::text::regclass)::float8", &[&table]).await?,

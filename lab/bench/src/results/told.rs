@@ -57,8 +57,9 @@ pub struct Told {
     /// The number of keys, which the messages use in turn; 0 means no keys.
     #[serde(default)]
     pub keys: usize,
-    /// The messages whose latencies count, by the lane of their keys: `its-lane` is the lane of the
-    /// backlog's key, `other-lanes` are all other lanes. Empty means all messages.
+    /// The messages whose latencies count, by the partition of their keys: `its-lane` is the
+    /// partition of the backlog's key, `other-lanes` are all other partitions. Empty means all
+    /// messages.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed: String,
 }

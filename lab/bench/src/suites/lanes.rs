@@ -32,7 +32,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
         plans.push(plan);
     }
-    // These rows show how a busy key affects keys in its lane, and keys in other lanes.
+    // These rows show how a busy key affects keys in its partition, and keys in other partitions.
     for (case, backlog, timed) in [
         ("1000-a-second, keys", 0, ""),
         ("1000-a-second, keys, a million in one, its lane", 1_000_000, "its-lane"),

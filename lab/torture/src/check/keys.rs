@@ -1,5 +1,5 @@
-//! Checks keys: the messages of a key are handled in order, one after another, and a lane has one
-//! holder.
+//! Checks keys: the messages of a key are handled in order, one after another, and a partition has
+//! one holder.
 
 use std::collections::HashMap;
 
@@ -111,7 +111,8 @@ fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Ru
 }
 
 fn check_together(index: &Index, key: &str, messages: &[Message], together: &mut Rule) {
-    /// The time for which a lane is certainly held after a handler begins: a quarter of a lease.
+    /// The time for which a partition is certainly held after a handler begins: a quarter of a
+    /// lease.
     const SURE: Micros = LEASE.as_micros() as Micros / 4;
     let mut begins: Vec<(&Op, i64)> = Vec::new();
     for message in messages {

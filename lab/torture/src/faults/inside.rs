@@ -38,7 +38,7 @@ impl Scene {
         Ok(altered.join(", "))
     }
 
-    /// Doubles the number of lanes, up to a limit above the number of keys.
+    /// Doubles the number of partitions, up to a limit above the number of keys.
     async fn more_lanes(&self, db: &Db) -> trunkline::Result<u32> {
         let mut lanes = db.describe_queue(plan::KEYED).await?.partitions;
         if lanes < plan::MOST_LANES {

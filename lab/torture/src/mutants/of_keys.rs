@@ -1,4 +1,4 @@
-//! Lists the defects of keys, lanes and unique keys.
+//! Lists the defects of keys, partitions and unique keys.
 
 use super::list::{Defect, Mutant};
 use crate::faults::Fault;
@@ -10,7 +10,7 @@ const TWO: &str = "two messages with one unique key were there at the same time"
 pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "takes-lanes-of-others",
-        // The function behaves as if no worker held a lane.
+        // The function behaves as if no worker held a partition.
         defect: Defect::Sql(
             "lanes",
             &[
@@ -28,7 +28,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "keeps-leases-not-lanes",
-        // Leases are renewed, but the hold on the lane is not.
+        // Leases are renewed, but the hold on the partition is not.
         defect: Defect::Sql("keep", &[("set held_until = clock + lease * 1.5", "set held_until = h.held_until")]),
         breaks: &[OVERTOOK, TOGETHER],
         faults: &[],
@@ -45,8 +45,8 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "frees-lanes-as-there-are-more",
-        // A new lane has no holder, although the holder of the lane that was split continues its
-        // work.
+        // A new partition has no holder, although the holder of the partition that was split
+        // continues its work.
         defect: Defect::Shared(
             "more_lanes",
             &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, ''-infinity'',")],

@@ -72,7 +72,7 @@ async fn lease(user: &User, queue: &Queue<String>, name: &str, until: Instant) -
     }
 }
 
-/// Works through lanes. A dead process may still hold a lane for a while.
+/// Works through partitions. A dead process may still hold a partition for a while.
 async fn work(user: &User, queue: &Queue<String>, until: Instant) -> Result<(), trunkline::Error> {
     loop {
         let hand = user.clone();

@@ -1,4 +1,4 @@
-//! Leases lanes, continues to read them, and releases them, with the SQL functions. The client
+//! Leases partitions, continues to read them, and releases them, with the SQL functions. The client
 //! handles messages one after another.
 
 use std::{collections::HashSet, time::Duration};
@@ -14,8 +14,8 @@ use crate::{
 /// The time before the end of a lease in which the client begins no message.
 const MARGIN: Micros = 300_000;
 
-/// An error after which the client gives up its lane. It does not know which of the lane's messages
-/// are still leased.
+/// An error after which the client gives up its partition. It does not know which of the
+/// partition's messages are still leased.
 struct Gone;
 
 impl Client {
@@ -94,7 +94,7 @@ impl Client {
                     self.end_one(Verb::Bury, "bury($1, $2, $3, 'no use')", lease).await?;
                 }
                 95..98 => {
-                    // The lease has ended, and another worker may have the lane.
+                    // The lease has ended, and another worker may have the partition.
                     self.user.say(op, Said::Failed("too late".to_owned()));
                     self.user.rest(plan::LEASE + Duration::from_millis(1_200)).await;
                     let _ = self.end_one(Verb::Ack, "ack($1, $2, $3)", lease).await; // refused
