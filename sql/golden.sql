@@ -1249,7 +1249,8 @@ end ;
 function do_behind_orders(ids bigint[]) returns bigint[] language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    -- A key has its own backlog after one of its messages failed. It is read once for all its messages.
+    -- If a message of a key has failed, the key has its own backlog. The query reads this backlog once for all messages
+    -- of the key.
     return (
         select array_agg(m.id order by m.id)
         from (select q.lane, q.key, max(q.place) as place, array_agg(q.id) as ids, array_agg(q.place) as places

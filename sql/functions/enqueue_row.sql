@@ -2,9 +2,9 @@ create or replace function trunkline.enqueue_row(queue text, payloads anyarray, 
     returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
     set lc_monetary = 'C' as $$
--- Inserts one row of messages with values in columns that users added, and returns the first
--- message's id. The text of each value is converted to the type of its column. due: as in
--- sql/statements/plain/enqueue_with.sql. lane: the row's lane, in a queue with priorities or keys.
+-- Inserts one row of messages with values in columns that users added, and returns the first message's id. The text of
+-- each value is converted to the type of its column. due: as in sql/statements/plain/enqueue_with.sql. lane: the number
+-- of the row's priority or partition, in a queue with priorities or keys.
 declare
     laned bool;
     keyed bool;

@@ -79,7 +79,7 @@ begin
         end if;
     end if;
     if is_limited then
-        -- Other consumers may be waiting for the limit.
+        -- Wakes consumers that may be waiting because the limit of leased messages was reached.
         perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     end if;
     if lost is not null then

@@ -36,7 +36,8 @@ impl ServerError {
             let value = String::from_utf8_lossy(value).into_owned();
             match kind {
                 b'V' => severity = Some(value),
-                b'S' => drop(severity.get_or_insert(value)), // translated; some poolers send only this
+                // the translated severity, which is the only one that some poolers send
+                b'S' => drop(severity.get_or_insert(value)),
                 b'C' => error.code = SqlState::from_code(&value),
                 b'M' => error.message = value,
                 b'D' => error.detail = Some(value),

@@ -213,7 +213,7 @@ impl Transaction {
     /// Commits a transaction that has several owners. All later calls return an error.
     pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // only `drop` could have set it before
+        let _ = self.committed.set(true); // a value exists only if `drop` has set one
         Ok(())
     }
 
@@ -302,7 +302,9 @@ impl Transaction {
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;
-        self.pipeline.check()?; // afterwards, the connection may belong to another transaction
+        // returns an error if the transaction has ended, because the connection may then belong to
+        // another one
+        self.pipeline.check()?;
         if let Some(prepared) = connection.prepared(text) {
             return Ok(prepared);
         }

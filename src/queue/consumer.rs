@@ -170,7 +170,7 @@ impl<T: Payload> Consumer<T> {
         let request = request.into();
         let n = request.n();
         let done: Vec<Lease> = done.into_iter().map(Into::into).collect();
-        let is_acknowledged = !done.is_empty(); // true only if the next call succeeds
+        let is_acknowledged = !done.is_empty(); // if the acknowledgement below fails, the call returns its error
         let rings = self.heard();
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);

@@ -124,7 +124,9 @@ impl<'a, T: Payload> Tries<'a, T> {
                 .map(|member| &member.shard)
                 .map(|shard| (shard.id, shard.fitness(now), shard.health.load()))
                 .map(|(id, fitness, load)| match self.failed.iter().any(|(tried, _)| *tried == id) {
-                    true => Known { id, fitness: Fitness::Drained, load }, // a shard that failed is not tried again
+                    // treats a shard that failed as drained, so that this call does not try it
+                    // again
+                    true => Known { id, fitness: Fitness::Drained, load },
                     false => Known { id, fitness, load },
                 })
                 .collect();

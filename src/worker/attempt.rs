@@ -243,7 +243,8 @@ impl<T: Payload> Attempt<T> {
         match &outcome {
             Ok(()) => extension.extended = until.map(|until| Extended { until, is_certain: true }),
             Err(error) if error.is_outcome_unknown() => {}
-            Err(_) => extension.extended = None, // the lease ends when it would have ended
+            // the extension had no effect, so the lease ends when it would have ended
+            Err(_) => extension.extended = None,
         }
         outcome
     }

@@ -133,7 +133,7 @@ impl<T> Held<T> {
     /// began, and end, slightly earlier. Renewals leave enough time for that difference.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
-            self.started = now; // no message could start earlier
+            self.started = now; // without a waiting message, no message could start earlier
         }
         if !messages.is_empty() {
             self.misses = 0;

@@ -155,7 +155,7 @@ impl<T: Payload> Station<T> {
             self.hands.found(self.nr, found > 0);
         }
         if (is_silent || is_away) && found > 0 {
-            return Ok(Asked::Something); // the next step reserves tasks for these messages
+            return Ok(Asked::Something); // the next step reserves more tasks for these messages
         }
         if self.options.drains {
             if found == 0 {

@@ -135,7 +135,7 @@ impl<T: Payload> Station<T> {
                 }
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these decisions are not failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // only failures are settled here
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),

@@ -79,7 +79,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
     assert_eq!(transaction.run(&ECHO, (n,)).await.expect("echoed"), (n,), "its own answer");
     if dice.below(4) == 0 {
-        known.not_there.extend(numbers); // the transaction is dropped
+        known.not_there.extend(numbers); // dropping the transaction rolls it back
         return;
     }
     match polled(dice.below(4), transaction.commit()).await {

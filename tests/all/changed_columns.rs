@@ -32,7 +32,7 @@ async fn read<T: FromRow + PartialEq + std::fmt::Debug + Send>(db: &Db, text: &'
     let first = |rows: Result<Vec<T>>| rows.map(|mut rows| rows.remove(0));
     let mut read = Vec::new();
     for _ in 0..3 {
-        read.push(db.run(&one, ()).await); // on both connections that statements share
+        read.push(db.run(&one, ()).await); // three calls use both connections that statements share
     }
     read.push(first(db.run(&many, ()).await));
     read.push(first(db.run_many(&one, [()]).await));
@@ -95,7 +95,7 @@ impl<'a> FromSql<'a> for Mood {
 #[tokio::test]
 async fn own_type_of_an_altered_column_is_looked_up_for_the_next_call() {
     let (db, sql, _) = open().await;
-    let mut transaction = db.begin().await.expect("begun"); // on a connection of its own
+    let mut transaction = db.begin().await.expect("begun"); // a transaction has its own connection
     let text = Statement::<(), (String,)>::new("select word from t");
     assert_eq!(transaction.run(&text, ()).await.expect("read"), ("one".to_owned(),));
     transaction.commit().await.expect("committed");

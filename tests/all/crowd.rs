@@ -103,7 +103,7 @@ async fn crowd(guarantee: Guarantee) {
     {
         let got = tally.messages.lock().expect("no panic").len();
         assert!(got > before, "{guarantee:?}: {got} of {all}, none for 20 s; left: {:?}", queue.stats().await);
-        before = got; // the next check requires more messages than this
+        before = got; // requires progress until the next check
     }
     let mut got = tally.messages.lock().expect("no panic").clone();
     got.sort_unstable();

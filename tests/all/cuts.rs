@@ -243,7 +243,7 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
                 let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
                 assert!(leased.is_none_or(all_or_nothing), "{what}");
             },
-            async || queue.stats().await.map(drop), // on the same connection
+            async || queue.stats().await.map(drop), // the next call uses the same connection
         )
         .await;
 }

@@ -273,7 +273,7 @@ async fn sql_enqueues_what_no_consumer_waits_for() {
     assert_eq!(receiver.await.expect("received"), 7000);
 }
 
-/// A call that is dropped after its message has arrived puts the message back.
+/// An offer that is dropped puts back the message that has arrived.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offered_message_that_is_refused_is_enqueued() {
     let Place { queue, sql, db: _db, .. } = place::<String>(Settings::new("text")).await;

@@ -44,7 +44,8 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // stays delayed
+        // a message that stays delayed must not cause statements
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued");
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
         // Checks that the consumers send no statement while unrelated notifications and changes of
@@ -152,7 +153,8 @@ async fn wait_with_a_limit_is_woken_by_a_message() {
     assert_eq!(messages[0].payload, 7);
 }
 
-/// A timeout around the call would lease the message and then give it back.
+/// The call's limit passes while its statement waits for a lock. The call waits for the statement,
+/// and returns the message.
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_out_call_leases_nothing() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
@@ -193,7 +195,7 @@ async fn wait_with_a_limit_returns_after_an_empty_statement() {
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
                                 and datname = current_database())";
     eventually("its statement waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    move_time(longest + Duration::from_secs(1)).await; // the call takes longer than its limit
+    move_time(longest + Duration::from_secs(1)).await; // waits until the limit of the call has passed
     own.batch_execute("rollback").await.expect("unlocked");
     let messages = timeout(SOON, waiter).await.expect("its time is up").expect("no panic").expect("asked");
     assert_eq!(messages, []);

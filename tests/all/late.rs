@@ -56,7 +56,7 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
             second.iter().map(Message::lease).collect::<Vec<_>>(),
             first.iter().map(|lease| Lease { id: lease.id, attempt: 2 }).collect::<Vec<_>>()
         );
-        is_late(&queue, &mut sql, &first).await; // while the second worker works
+        is_late(&queue, &mut sql, &first).await; // the first worker is late while the second one works
         queue.ack(&second).await.expect("the lease is held");
         is_late(&queue, &mut sql, &first).await; // after the second worker finished
         assert_eq!(queue.stats().await.expect("counted").messages, 0);

@@ -256,7 +256,7 @@ async fn it_travels_inside_a_notification_too() {
         let pages = number(&sql, "select pg_relation_size('trunkline.queue_q')").await;
         assert_eq!(pages, 0, "nothing is stored until it is too large");
         let receiver = tokio::spawn(async move { (consumer.receive_direct().await.expect("a message"), consumer) });
-        until_asleep(&sql).await; // the consumer is on the wait list
+        until_asleep(&sql).await; // waits until the consumer is on the wait list
         eventually("the consumer waits", waits).await;
         queue.send_direct(Draft::new(payload).metadata(metadata.clone())).await.expect("handed over");
         let (message, back) = receiver.await.expect("no panic");

@@ -36,7 +36,7 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     transaction.commit().await.expect("committed");
     for _ in 0..2 {
         run_out(sql).await;
-        queue.lease(100).await.expect("leased"); // two attempts are allowed
+        queue.lease(100).await.expect("leased"); // uses up the two attempts that the queue allows
     }
     run_out(sql).await;
     assert_eq!(queue.lease(100).await.expect("leased").len(), 0);

@@ -168,7 +168,7 @@ impl Model for Protocol {
                         steps.push(Step::Lock(at));
                     }
                     if self.sessions[at] == Role::Compactor {
-                        steps.push(Step::RollBack(at)); // gives up, as after a lock timeout
+                        steps.push(Step::RollBack(at)); // a compaction may give up, as after a lock timeout
                     }
                 }
                 Stage::Locked if needs_snapshot => steps.push(Step::Snapshot(at)),

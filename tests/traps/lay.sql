@@ -31,7 +31,7 @@ begin
             end if;
             laid := laid + 1;
         exception when others then
-            null; -- of types that PL/pgSQL functions do not accept
+            null; -- skips functions with types that PL/pgSQL does not accept
         end;
     end loop;
     for o in

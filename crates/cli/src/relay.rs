@@ -227,7 +227,8 @@ mod with_brokers {
         let mut run = std::pin::pin!(run);
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut line: Option<JoinHandle<Result<()>>> = None; // a slow reader delays only the next line
+        // the task that prints, so that a slow reader delays only the next line
+        let mut line: Option<JoinHandle<Result<()>>> = None;
         loop {
             tokio::select! {
                 ended = &mut run => return ended.map_err(told),

@@ -77,7 +77,7 @@ const PAGE: usize = 32;
 
 async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     let known: BTreeMap<String, bool> = match names.len() {
-        1 => BTreeMap::new(), // a single queue is counted without a list
+        1 => BTreeMap::new(), // a single queue needs no list, because its own statement counts it
         _ => db.list_queues().await?.into_iter().map(|queue| (queue.name, queue.is_paused)).collect(),
     };
     let is_all = names.is_empty();

@@ -268,7 +268,7 @@ impl Station {
     /// Returns new deliveries, and ("lost" or "over", number) for running calls.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut bytes = [0; 64];
-        let _ = (&self.wakes).read(&mut bytes); // one byte per list
+        let _ = (&self.wakes).read(&mut bytes); // removes the bytes that woke the loop, one per list
         let news = std::mem::take(&mut *self.inbox.news.lock().unwrap_or_else(PoisonError::into_inner));
         let list = PyList::empty(py);
         for one in news {

@@ -37,7 +37,7 @@ impl Gather {
     /// Starts a batcher for a sink, with at most `batches` batches in flight. It ends when all
     /// handles are dropped.
     pub fn start(sink: Arc<dyn Sink>, batches: usize, metrics: Arc<Metrics>) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel(); // bounded by the worker's concurrency
+        let (sender, receiver) = mpsc::unbounded_channel(); // the worker's concurrency limits the number of messages
         tokio::spawn(gather(receiver, sink, batches.max(1), metrics));
         Self(sender)
     }

@@ -177,10 +177,12 @@ impl Running {
                     self.progress.try_again(&error.to_string());
                     self.metrics.again.increment(1);
                     if error.is_broker() || error.database().is_some_and(|error| error.sqlstate().is_some()) {
-                        self.say(Some(error.to_string())).await; // the database answers
+                        self.say(Some(error.to_string())).await; // reports the error only if the database answers
                     }
                     if !error.is_broker() {
-                        self.state = State::Waits; // only the position shows what was committed
+                        // reads the position again, because only the position shows what was
+                        // committed
+                        self.state = State::Waits;
                     }
                     let _ = stop.run_until_cancelled(sleep(pause)).await; // a shutdown ends the pause early
                     pause = (pause * 2).min(PAUSES.1);

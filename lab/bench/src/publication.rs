@@ -248,7 +248,7 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
 /// minutes.
 fn length(plan: &mut Plan) {
     (plan.rounds, plan.told.seconds) = match plan.suite {
-        _ if plan.told.messages > 0 => (5, plan.told.seconds), // the time is only a limit
+        _ if plan.told.messages > 0 => (5, plan.told.seconds), // with a number of messages, the time is only a limit
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 300.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
         // Ten minutes are longer than the minute after which other peers fell behind. A shorter

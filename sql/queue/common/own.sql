@@ -4,8 +4,9 @@ create or replace function trunkline.{do_own_}()
 -- texts by name; null if there are no such columns. The result is immutable as long as the table is
 -- not altered, and altering the table makes Postgres plan again. So the planner can treat the
 -- result as a constant in a statement over the table; without such columns, the plan then does not
--- contain the call. In other statements the constant would become outdated. The variable has the
--- table's present columns, even in an old snapshot.
+-- contain the call. In other statements the constant would become outdated, because altering the
+-- table does not make Postgres plan those again. The function takes the columns from a variable of
+-- the row's type, which has the table's present columns even in an old snapshot.
 declare
     r trunkline.{queue_}%rowtype;
     own jsonb;

@@ -7,7 +7,8 @@ create or replace function trunkline.{do_behind_}(ids bigint[])
 -- has not started; for SQL, trunkline.settle calls this function.
 #variable_conflict use_variable
 begin
-    -- A key has its own backlog after one of its messages failed. It is read once for all its messages.
+    -- If a message of a key has failed, the key has its own backlog. The query reads this backlog once for all messages
+    -- of the key.
     return (
         select array_agg(m.id order by m.id)
         from (select q.lane, q.key, max(q.place) as place, array_agg(q.id) as ids, array_agg(q.place) as places

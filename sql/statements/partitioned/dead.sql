@@ -1,4 +1,4 @@
--- Returns a page: the primary key is the cursor.
+-- Returns a page of dead letters. The primary key is the cursor of the pages.
 select id, enqueued_at, dead_at, attempt, error, array[payload] as payload, metadata, 0 as priority, ((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1] as key from trunkline.page(null::trunkline.{dead_}, $1, $2)
 -- Makes the server plan this statement again after the table is recreated.
 where 'trunkline.{dead_}'::pg_catalog.regclass is not null

@@ -98,7 +98,7 @@ impl ArrivedRows {
             self.stage = BinaryStage::Rows;
         }
         if self.stage == BinaryStage::Ended {
-            self.rest.clear(); // nothing may follow the trailer
+            self.rest.clear(); // ignores any bytes after the trailer
             return Ok(None);
         }
         match row(&self.rest, self.types.len())? {

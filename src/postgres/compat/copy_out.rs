@@ -41,7 +41,8 @@ pub async fn copy_out(client: &Arc<ClientSession>, form: Form<'_>) -> Result<Cop
     loop {
         match messages.next().await {
             Some(Ok((b'H', _))) => return Ok(CopyOutStream(messages)),
-            Some(Ok((b'1' | b'2' | b'n' | b'E' | b'Z', _))) => {} // an error is returned later
+            // skips these messages; after an error message, the loop returns the error
+            Some(Ok((b'1' | b'2' | b'n' | b'E' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy to stdout")),
         }

@@ -103,7 +103,7 @@ impl Db {
         self.0.listener.doubt();
         drop(self.usable());
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
-            let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // skips a connection that a call is using
             if slot.load.running() == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
                 place.session = None; // closes when the last caller drops it
             }

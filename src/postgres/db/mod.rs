@@ -263,7 +263,7 @@ impl Db {
     /// locked` statements require this isolation level.
     pub(crate) fn begin_text(&self) -> &'static str {
         match self.0.target.keeps_statements {
-            true => "begin", // the session's isolation level is read committed
+            true => "begin", // setting up the session has made read committed its default
             false => "begin isolation level read committed",
         }
     }

@@ -57,7 +57,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // a concurrent call has just retried
+            return Err(error.clone()); // a concurrent call has tried to connect while this call waited for the lock
         }
         // The lock on this slot is held, so `opened` finds only the others.
         let other = self.slots(class).iter().find_map(Slot::opened);

@@ -267,7 +267,7 @@ impl Pipeline {
     }
 
     pub fn error(&self, sent: &Sent, failure: &WireError) -> Error {
-        self.session.connection().forget_outdated(failure); // the next transaction prepares it again
+        self.session.connection().forget_outdated(failure); // makes the next transaction prepare the statement again
         self.session.demote_after(failure);
         sent.error(failure)
     }

@@ -168,7 +168,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // before any other caller's group
+            self.clean_up(&mut queued)?; // adds the clean-up before any other caller can add a group
         }
         if !queued.bytes.is_empty() {
             drop(queued);

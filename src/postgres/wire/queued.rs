@@ -116,7 +116,7 @@ impl AwaitedGroup {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // the rows are discarded later
+            return Ok(()); // discards the rows only after `KEPT_BEYOND` bytes
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);

@@ -54,7 +54,7 @@ enum Work {
     Nothing,
     /// The tasks after the commit: see [`Db::tend_queues`].
     Queues,
-    /// Everything, beginning with this version of the schema.
+    /// The missing steps and all functions. Contains the version of the schema that was found.
     All(i32),
 }
 
@@ -180,8 +180,9 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Tends the queues, and records that the migration is complete. If that fails, the next call
-    /// of [`Db::migrate`] by the owner tries again. Other roles leave it to the owner.
+    /// Runs [`Db::tend_queues`], and records that the migration is complete. If that fails, the
+    /// next call of [`Db::migrate`] by the owner tries again. A role that lacks a right leaves
+    /// these tasks to the owner.
     async fn finish(&self, session: &Session) {
         let sql = self.statement("migrate_finish", include_str!("../../../sql/statements/migrate_finish.sql"));
         let outcome = match self.tend_queues(session).await {

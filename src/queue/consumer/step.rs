@@ -116,7 +116,7 @@ impl<T: Payload> Consumer<T> {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
-                Ok((!found.is_empty()).then_some(found)) // all messages may be unreadable
+                Ok((!found.is_empty()).then_some(found)) // dequeues again if all messages were unreadable
             }
             WakeUp::MayBeDue => Ok(None),
             WakeUp::TimeIsUp => Ok(Some(Vec::new())),
@@ -129,8 +129,8 @@ impl<T: Payload> Consumer<T> {
         heard(&mut self.subscription)
     }
 
-    /// Records a dequeue, which may have come after a pause. If it is short, no due message was
-    /// left. Returns the number of notifications before the dequeue.
+    /// Records a dequeue, which may have come after a pause. `is_short` is true if it left no due
+    /// message. Returns the number of notifications before the dequeue.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();

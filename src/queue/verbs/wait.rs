@@ -54,7 +54,7 @@ impl Shared {
             let listens = poller.listens();
             let due_in = match listens {
                 true => self.probe(&mut poller).await,
-                false => Ok(None), // only time wakes consumers that poll
+                false => Ok(None), // consumers that poll need no probe, because only time wakes them
             };
             match due_in {
                 Ok(due_in) => may_be_due = poller.sleep(listens, due_in).await,

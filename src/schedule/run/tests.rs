@@ -64,7 +64,8 @@ fn no_more_is_claimed_than_will_be_done() {
     let mut claimed = 0;
     for _ in 0..MOST {
         claimed += round.most;
-        round.made(Made { schedules: 1, has_left: true }); // each schedule has missed a thousand ticks
+        // one schedule fills the round, because each has missed a thousand ticks
+        round.made(Made { schedules: 1, has_left: true });
     }
     assert!(claimed <= 3 * MOST, "{claimed} are claimed for {MOST}");
     for _ in 0..10 {

@@ -14,7 +14,7 @@ impl<T> Held<T> {
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
-            self.started = now; // no message could start earlier
+            self.started = now; // without a ready message, no message could start earlier
         }
         let has_some = !ready.is_empty();
         for message in ready {

@@ -148,8 +148,8 @@ async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
         number += 20;
     }
     ahead.stop().await;
-    // Sets the clock back, so that new messages are due before the floors of the lanes. By the time
-    // the next worker starts, the clock has passed these floors again.
+    // Sets the clock back, so that new messages are due before the floors of the priorities and
+    // partitions. By the time the next worker starts, the clock has passed these floors again.
     clock.is_ahead_by(Duration::ZERO);
     Kind::Keyed.enqueue(&queue, number..number + 20).await;
     clock.is_ahead_by(Duration::from_secs(90));

@@ -130,7 +130,7 @@ async fn a_message_that_stays_keeps_its_key() {
     let Place { queue, sql, .. } = place::<i64>(settings().max_attempts(5)).await;
     let all = ["k0", "k3", "k6"];
     let ids = filled(&queue).await;
-    let leased = queue.lease(2).await.expect("leased"); // the other messages are split off
+    let leased = queue.lease(2).await.expect("leased"); // splits the other messages of the row off
     assert_eq!(held(&sql).await, all, "lease");
     queue.retry(&leased[..1], Duration::ZERO, "again").await.expect("held");
     assert_eq!(held(&sql).await, all, "retry");

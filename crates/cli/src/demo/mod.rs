@@ -61,5 +61,6 @@ async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
 
     let report = Report::new(args, &load, &took, server, fsyncs_per_s);
     let written = print::text(if args.json { report.json() } else { report.text() });
-    load.tally.verdict(load.left().await?).and(written) // a closed reader does not hide the verdict
+    // reports a failed verdict even if the output could not be written
+    load.tally.verdict(load.left().await?).and(written)
 }

@@ -40,7 +40,7 @@ impl Delivery {
                 }
             };
             if messages.is_empty() {
-                continue; // a message may be due by now
+                continue; // tries again, because a message may be due by now
             }
             self.was_ready = false;
             self.left -= messages.len() as u64;

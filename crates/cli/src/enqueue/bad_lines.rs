@@ -103,7 +103,8 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
-        // The program would read each bad line again, without an end.
+        // Refuses the file that the lines are read from, because the program would read each bad
+        // line again, without an end.
         return Err(
             Error::usage("bad lines cannot be written to the file that they are read from").hint("name another file")
         );

@@ -192,7 +192,7 @@ impl<'a> Fields<'a> {
             Some(b'{') => "an object",
             Some(b'[') => "an array",
             Some(b'n') => "null",
-            _ => return Ok(Text(json.into())), // a number, true or false
+            _ => return Ok(Text(json.into())), // accepts a number, true and false as text
         };
         Err(format!("its payload is {found}, and the queue's are of type {ty}: write it as a string"))
     }

@@ -46,7 +46,7 @@ impl Ending {
         };
         group.signal(Signal::TERM);
         let all_gone = async {
-            let _ = child.wait().await; // the exit status no longer matters
+            let _ = child.wait().await; // ignores the exit status, because this program ends the command
             while !group.is_gone() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

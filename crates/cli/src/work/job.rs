@@ -172,7 +172,7 @@ impl Job {
         if absent::may_pass(cause) {
             let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
             self.output.say(Stream::Err, line).await;
-            let _ = timeout(BREATH, self.give_up.cancelled()).await; // a program that is ending does not wait
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // ends the pause early if the program is ending
         } else {
             self.absent.note(format!("cannot start sh: {cause}"));
         }

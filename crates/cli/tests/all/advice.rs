@@ -51,7 +51,7 @@ fn role_that_gets_the_right_in_the_error_may_run_the_verb() {
             let output = theirs.run(args);
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             if kind == "producer" && !error.contains("permission denied") {
-                continue; // a producer may run it
+                continue; // skips verbs that a producer may run
             }
             assert!(error.contains("permission denied") && !error.contains("pipeline"), "{args:?}: {error}");
             follow(&trunkline, &error, &name);

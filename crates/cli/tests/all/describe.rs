@@ -74,7 +74,7 @@ fn a_page_says_since_when_a_queue_is_paused() {
     let paused = at(&trunkline);
     let minute = &paused.as_str().expect("a time")[..16];
     assert!(of(&page(&trunkline, "q"), "state").starts_with(&format!("paused since {minute}")), "{paused}");
-    trunkline.ok(&["queue", "pause", "q"]); // again, which changes nothing
+    trunkline.ok(&["queue", "pause", "q"]); // a second pause changes nothing
     assert_eq!(at(&trunkline), paused);
     trunkline.ok(&["queue", "resume", "q"]);
     assert!(at(&trunkline).is_null());

@@ -42,7 +42,7 @@ const ENDS: &str = "read -r end; echo \"about $end\" >&2; [ $end = kill ] && kil
 #[test]
 fn the_exit_code_says_what_becomes_of_a_message() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
-    retry_late(&trunkline.url); // a drain tries each message only once
+    retry_late(&trunkline.url); // delays retries, so that a drain tries each message only once
     trunkline.ok(&["enqueue", "q", "0", "100", "3", "kill"]);
     let (_, error) = drain(&trunkline, ENDS, &[]);
     assert!(error.ends_with("q: 1 done, 2 failed, 1 dead\n"), "{error}");

@@ -77,7 +77,7 @@ fn messages_of_killed_program_come_back_when_leases_end() {
     eventually("three commands run", || place.lines("begun").len() == 3);
     killed.kill().expect("it can be killed");
     killed.wait().expect("it ends");
-    place.open_gate(); // the commands are killed together with the program
+    place.open_gate(); // no command may write after this, because all were killed together with the program
     assert_eq!(place.stats(["messages", "leased"]), [20, 3]);
     run_out(&place.trunkline.url);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with("q: 20 done, 0 failed"));

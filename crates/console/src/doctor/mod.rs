@@ -186,7 +186,8 @@ impl Doctor {
         let (check, text) = MOVING;
         let has_moved = self.wants(check)
             && match limit.answer(Box::pin(within::<_, (bool,)>(db, moves, (), SERVER))).await {
-                Ok(Err(error)) if lacks_right(&error) => false, // a finding about the queues follows
+                // continues, because the list of queues below reports the missing right
+                Ok(Err(error)) if lacks_right(&error) => false,
                 Ok(found) => found?.0,
                 Err(late) => {
                     findings.push(late.finding(check, None));

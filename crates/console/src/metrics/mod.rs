@@ -135,7 +135,7 @@ impl Metrics {
         if budget.is_due(self.picture().database.as_ref()) {
             let answer = match ask::database(db).await {
                 Err(error) if error.sqlstate().is_some() => {
-                    refused = Some(error); // the queues may be countable all the same
+                    refused = Some(error); // continues, because the queues may still be countable
                     None
                 }
                 answer => Some(answer?),

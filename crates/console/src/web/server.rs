@@ -222,7 +222,7 @@ fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: 
         )
         .fallback(pages::nothing)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), turn::turn))
-        .layer(axum::extract::DefaultBodyLimit::disable()) // `whole` limits bodies
+        .layer(axum::extract::DefaultBodyLimit::disable()) // the layer `whole` limits bodies instead
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn(packed::packed))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))

@@ -193,7 +193,7 @@ async fn uncountable_queue_says_so_and_hides_no_other() {
     };
     check(&metrics.exposition(&db).await);
     sql.batch_execute("rollback").await.expect("open again");
-    check(&metrics.exposition(&db).await); // a slow failure is not retried immediately
+    check(&metrics.exposition(&db).await); // finds the same, because a slow failure is not retried immediately
 
     let rows_of =
         |text: &str, queue: &str| text.contains(&format!("trunkline_queue_enqueued_rows_total{{queue=\"{queue}\"}}"));

@@ -26,7 +26,7 @@ impl Source for Told {
             };
             let read: Vec<_> = self.0.iter().enumerate().skip(next).take(most).map(incoming).collect();
             if read.is_empty() {
-                tokio::time::sleep(Duration::from_millis(100)).await; // a source waits for messages
+                tokio::time::sleep(Duration::from_millis(100)).await; // waits for messages, as every source does
             }
             Ok(read)
         })

@@ -38,7 +38,7 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
         match word.trim() {
             "go" => {
                 if let Some(counter) = COUNTER.get() {
-                    let _ = BEFORE.set(counter()); // `go` is sent once
+                    let _ = BEFORE.set(counter()); // set only once, because `go` is sent once
                 }
                 Ok(())
             }

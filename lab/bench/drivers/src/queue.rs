@@ -63,7 +63,7 @@ pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::r
             stage.set(at).await?;
             let turn = stage.turn(at).await?;
             if round > 0 {
-                verbs[at].turns.push(turn); // the first turn prepared the statements
+                verbs[at].turns.push(turn); // omits the first turn, which prepared the statements
             }
         }
         if began.elapsed() > patience.enough * 4 && round >= 3 {

@@ -88,7 +88,8 @@ impl Scene {
             }
         };
         if planned.fault == Fault::FullDisk {
-            let _ = self.fallen.since(&self.ground.cluster.log_file()); // a server without room for its log ends
+            // forgets processes that ended, because a server without room for its log may end
+            let _ = self.fallen.since(&self.ground.cluster.log_file());
         } else {
             self.nothing_fell();
         }

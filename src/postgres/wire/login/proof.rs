@@ -109,7 +109,8 @@ async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Resu
 /// meanwhile.
 fn check_iterations(challenge: &[u8]) -> Result<()> {
     let asked = challenge.split(|byte| *byte == b',').find_map(|part| part.strip_prefix(b"i="));
-    let Some(asked) = asked.map(String::from_utf8_lossy) else { return Ok(()) }; // refused as malformed
+    // the login then refuses the challenge as malformed
+    let Some(asked) = asked.map(String::from_utf8_lossy) else { return Ok(()) };
     match asked.parse() {
         Ok(0..=ITERATIONS) => Ok(()),
         _ => Err(failed(

@@ -150,7 +150,8 @@ async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
         while !connection.is_closed() {
             drop(connection.send(group(&["select 3"])));
             tokio::task::yield_now().await;
-            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // the server only reads
+            // the server reads, and sends no reply
+            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await;
         }
     };
     timeout(SOON, talks).await.expect("it ends");

@@ -76,7 +76,8 @@ struct Outcome(Arc<SetOnce<Insertion>>);
 impl Drop for Outcome {
     fn drop(&mut self) {
         if !self.0.initialized() {
-            let _ = self.0.set(Insertion::Failed(Error::ended("an enqueue", true))); // checked above
+            // cannot fail, because no outcome is set
+            let _ = self.0.set(Insertion::Failed(Error::ended("an enqueue", true)));
         }
     }
 }

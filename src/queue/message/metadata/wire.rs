@@ -163,7 +163,7 @@ impl<'a> Carried<'a> {
 
     pub fn next(&mut self) -> Metadata {
         match &mut self.0 {
-            None => Metadata::new(), // this is nearly always the case
+            None => Metadata::new(), // nearly always, a batch has no metadata
             Some(each) => match each.next() {
                 Some(Ok(Some(raw))) => Metadata::read(raw),
                 _ => Metadata::new(),

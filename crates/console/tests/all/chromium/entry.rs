@@ -53,7 +53,7 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
     }
     browser.log_in(&site, "ada", PASSWORD).await;
     assert!(browser.shown().await.contains("too many"), "{}", browser.shown().await);
-    browser.said().await; // discards the refusals
+    browser.said().await; // discards the browser's messages about refused logins
     drop(browser);
     site.end().await;
 }

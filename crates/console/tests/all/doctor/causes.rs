@@ -54,7 +54,7 @@ async fn triggers_settings_and_slots_that_do_harm_from_elsewhere_are_found() {
     let found = async {
         loop {
             if let [found] = &ward.of("settings").await[..] {
-                return found.clone(); // once the doctor's session has reloaded its settings
+                return found.clone(); // repeats until the doctor's session has reloaded its settings
             }
         }
     };

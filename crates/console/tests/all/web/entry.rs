@@ -234,7 +234,8 @@ async fn role_is_held_to_its_rights_and_pages_say_so() {
         loop {
             let overview = get(site.address, "/").await;
             let verdict = overview.text_after(r#"<h1 id="verdict">"#);
-            let is_old = overview.body.contains("The numbers are not being updated"); // on a busy machine
+            // repeats while the numbers are old, as on a busy machine
+            let is_old = overview.body.contains("The numbers are not being updated");
             if verdict == "Needs attention: 1 not visible" && !is_old {
                 return;
             }

@@ -173,7 +173,7 @@ async fn numbers_move_without_a_new_page() {
         }
     });
     read.await.expect("the number in time");
-    site.end().await; // while a visitor still has the page open
+    site.end().await; // ends the console while a visitor still has the page open
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,8 @@ async fn standby_is_no_fault_and_nothing_is_done_on_it() {
     let url = server.url("postgres");
     let db = Db::connect(&url).await.expect("connected");
 
-    let doctor = Doctor::new().patience(Duration::from_secs(60)).skip_check("settings"); // runs without fsync
+    // skips the settings, because the server runs without fsync
+    let doctor = Doctor::new().patience(Duration::from_secs(60)).skip_check("settings");
     let found = doctor.examine(&db).await.expect("examined");
     let of: Vec<(&str, Severity)> = found.iter().map(|one| (one.check, one.severity)).collect();
     assert_eq!(of, [("standby", Severity::Advice)], "{found:#?}");

@@ -107,7 +107,7 @@ async fn topic_is_copied_with_keys_headers_and_tombstones() {
     let (there, copied) = tokio::task::block_in_place(|| (read(&broker, "s"), read(&broker, "copy")));
     assert_eq!(copied, there);
 
-    // The same is true in a queue with keys, except for messages without a key.
+    // A queue with keys also copies messages exactly, but refuses those without a key.
     let db = out.db();
     db.create_queue("laned", &Settings::of::<Vec<u8>>().partitions(4)).await.expect("created");
     let laned = db.queue("laned").await.expect("opened");

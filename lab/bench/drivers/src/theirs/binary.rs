@@ -31,7 +31,7 @@ impl Driver for Binary {
             } else if let Some(read) = self.reading(work).await? {
                 Ok(Some(read))
             } else if work.kind == Kind::Transfers {
-                Ok(None) // a transfer needs a transaction
+                Ok(None) // omits transfers, which need a transaction
             } else {
                 Ok(self.written(work).await?)
             }

@@ -19,7 +19,7 @@ impl Driver for Text {
                 return self.read(work).await;
             }
             if work.kind == Kind::Transfers {
-                return Ok(None); // this way is not measured
+                return Ok(None); // omits transfers, which are not measured in this way
             }
             self.0.batch_execute("begin").await?;
             let done = self.write(work).await?;

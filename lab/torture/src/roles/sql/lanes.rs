@@ -97,7 +97,8 @@ impl Client {
                     // The lease has ended, and another worker may have the partition.
                     self.user.say(op, Said::Failed("too late".to_owned()));
                     self.user.rest(plan::LEASE + Duration::from_millis(1_200)).await;
-                    let _ = self.end_one(Verb::Ack, "ack($1, $2, $3)", lease).await; // refused
+                    // ignores the result, because the server refuses this late end
+                    let _ = self.end_one(Verb::Ack, "ack($1, $2, $3)", lease).await;
                     return Err(Gone);
                 }
                 _ => {
