@@ -1,7 +1,7 @@
 create or replace function trunkline.forget_relays() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 -- Deletes the rows of outward relays (from a queue to a broker) that ended or have not reported for a day; returns how
--- many. Relays call it when they end. It runs with the owner's right to delete.
+-- many. Relays call this function when they end. The function runs with the owner's right to delete.
 declare
     count bigint;
 begin

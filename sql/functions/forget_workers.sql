@@ -1,7 +1,7 @@
 create or replace function trunkline.forget_workers() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 -- Deletes reports of workers that are more than an hour old, from all queues, at most 1,000 per call; returns how many.
--- Workers call it when they report. It runs with the owner's right to delete.
+-- Workers call this function when they report. The function runs with the owner's right to delete.
 declare
     count bigint;
 begin

@@ -15,8 +15,8 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// The interval at which the loop reads all schedules again. It may have missed a schedule that was
-/// committed long after its clock reading, or a step of the clock.
+/// The interval at which the loop reads all schedules again. The loop may have missed a schedule
+/// that was committed long after its clock reading, or a step of the clock.
 const OVERLOOKED: Duration = Duration::from_secs(60);
 /// The same interval in a worker. A worker does not listen for new schedules, because the server
 /// would wake it for every other notification too.

@@ -1,6 +1,6 @@
 //! The public API of the library as a text: `house/api.txt`. The text shows every change of the
-//! API. `TRUNKLINE_BLESS=1` writes the file. It is generated from the formatted sources, without a
-//! compiler.
+//! API. `TRUNKLINE_BLESS=1` writes the file. The text is generated from the formatted sources,
+//! without a compiler.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 

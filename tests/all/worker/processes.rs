@@ -18,8 +18,8 @@ const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// The log of all handlers. `beside` concerns a poison message that has already killed a process.
-/// It logs the messages that ran at the same time, and for how long.
+/// The log of all handlers. The table `beside` logs the messages that ran at the same time as a
+/// poison message that had already killed a process, and for how long they had run.
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 

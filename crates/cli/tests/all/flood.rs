@@ -34,8 +34,8 @@ fn follower_stops_listening_in_a_flood_and_listens_again() {
             session.run(FLOOD);
         }
     });
-    // With a backlog, every dequeue finds messages, so the follower never waits. It is refilled,
-    // because a fast follower consumes it within a second.
+    // With a backlog, every dequeue finds messages, so the follower never waits. The test refills
+    // the backlog, because a fast follower consumes it within a second.
     let backlog = format!("select count(trunkline.enqueue('q', 'one'::bytea)) from generate_series(1, {BACKLOG})");
     // Asked in one statement, because the backlog goes on shrinking.
     let stopped = "select (not trunkline.announced('trunkline.q') and exists (select from trunkline.queue_q))::text";

@@ -7,9 +7,9 @@ select 'wrong', r.queue,
        pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if the relay is retired%s; otherwise start it again', r.queue, r.name,
                          case when r.inward then ', because this discards its position' end)
 from trunkline.relay r
--- infinite if the relay shut down cleanly
+-- excludes relays that shut down cleanly, whose time is infinite
 where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at)
-  and not (r.inward and r.holder is null and r.held_until = '-infinity') -- such a relay has released its position
+  and not (r.inward and r.holder is null and r.held_until = '-infinity') -- excludes relays that have released their position
   and not exists (select from trunkline.relay o
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all

@@ -108,9 +108,9 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Checks that a form comes from the console itself. A browser compares the origins itself, and
-/// pages cannot set its header. It sends that header only over TLS or to this machine. Otherwise
-/// the origin is compared with the host, which a proxy may have changed. Other programs may send
-/// no origin, but they do not have a visitor's cookies.
+/// sends the result in a header that pages cannot set, but only over TLS or to this machine.
+/// Without that header, the origin is compared with the host, which a proxy may have changed.
+/// Programs other than browsers may send no origin, but they do not have a visitor's cookies.
 fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = said("sec-fetch-site") {

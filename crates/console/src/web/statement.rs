@@ -123,8 +123,8 @@ pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     Ok(refused)
 }
 
-/// The server's time limit for a statement that reads many rows. Such a page uses a separate
-/// connection, so that no other page waits for it.
+/// The server's time limit for a statement that reads many rows. A page with such a statement uses
+/// a separate connection, so that no other page waits for the statement.
 pub const MOST: &str = "10s";
 /// The number of lines of a page, which is also the limit of the statements.
 pub const PAGE: usize = 50;

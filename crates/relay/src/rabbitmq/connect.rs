@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The heartbeat interval, in seconds. A broker that sends nothing for twice this time counts as
 /// unavailable.
 const HEARTBEAT: u16 = 5;
-/// The time after a reconnect during which the broker may still be loading queues. It reports such
-/// queues as missing.
+/// The time after a reconnect during which the broker may still be loading queues. The broker
+/// reports such queues as missing.
 const SETTLES: Duration = Duration::from_secs(30);
 
 /// Returns the servers of an address, in the order in which the relay tries them.

@@ -2,7 +2,7 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// Returns the command that runs NATS with `JetStream`. It syncs each write before the
+/// Returns the command that runs NATS with `JetStream`. NATS syncs each write before the
 /// confirmation, if the version supports that.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("nats-server");
