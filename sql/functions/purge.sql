@@ -39,8 +39,8 @@ begin
         waiting := 'skip locked';
     end loop;
     if (select q.lanes > 0 from trunkline.queue q where q.name = queue) then
-        -- A key does not wait for a failed message that no longer exists. Its backlog stays, because messages may have
-        -- entered it since: the next lease removes it if it is empty.
+        -- Keys no longer wait for failed messages that were purged. Their backlogs stay, because messages may have
+        -- entered them since; the next lease removes an empty backlog.
         execute format($q$
             update trunkline.%1$I l set until = coalesce((
                 select max(q.due_at) from trunkline.%2$I q

@@ -65,7 +65,7 @@ create table trunkline.schedule (
     queue      text not null constraint fk_schedule_queue references trunkline.queue (name) on delete cascade,
     expression text not null,
     zone       text not null,
-    payload    text not null, -- as Postgres writes it
+    payload    text not null, -- the payload in Postgres' text form
     metadata   jsonb,
     missed     text not null constraint schedule_missed check (missed in ('skip', 'once', 'each')),
     paused     bool not null default false,
@@ -104,8 +104,8 @@ create table trunkline.audit (
     who      text not null,                      -- the user of the console
     role     text not null default session_user, -- the role of the console
     action   text not null,
-    queue    text,                               -- no foreign key: the entry outlives the queue
-    what     text not null,                      -- in words: which messages, until when
+    queue    text,                               -- no foreign key, so that the entry outlives the queue
+    what     text not null,                      -- a description of the action and of its messages
     affected bigint not null                     -- number of messages, or of schedules
 );
 
@@ -114,14 +114,14 @@ create table trunkline.audit (
 create unlogged table trunkline.worker (
     at         timestamptz not null default clock_timestamp(),
     worker     uuid not null,                                            -- random, new at each start
-    queue      text not null,                                            -- no foreign key: no session waits for another
+    queue      text not null,                                            -- no foreign key, so that no session waits for another
     name       text not null default current_setting('application_name'),
     address    inet default inet_client_addr(),                          -- null if connected through a socket of this machine
     process    bigint not null,
-    version    text not null,                                            -- of the library
+    version    text not null,                                            -- the version of the worker's library
     started_at timestamptz not null,
     ended      bool not null,                                            -- the worker stopped gracefully: this is its last row
-    seconds    float8 not null,                                          -- since the previous row
+    seconds    float8 not null,                                          -- the seconds since the previous row
     handled    bigint not null,                                          -- handled messages, including failed ones
     failed     bigint not null,                                          -- messages that will be retried, or are dead
     running    bigint not null,                                          -- running handlers
@@ -136,13 +136,13 @@ create unlogged table trunkline.worker (
 create table trunkline.relay (
     name       text constraint pk_relay primary key,
     queue      text not null constraint fk_relay_queue references trunkline.queue (name) on delete cascade,
-    broker     text not null,                                     -- without credentials
-    inward     bool not null,                                     -- from the broker into the queue
-    position   text,                                              -- inward: after the last enqueued message, as the source writes it
-    holder     bigint,                                            -- inward: the relay that moves the position
-    held_until timestamptz not null default '-infinity',          -- until when no other relay may move it
-    confirmed  bigint not null default 0,                         -- messages that arrived: in total if inward, otherwise in this run
-    refused    bigint not null default 0,                         -- dead letters
+    broker     text not null,                                     -- the broker's address, without credentials
+    inward     bool not null,                                     -- true for a relay from the broker into the queue
+    position   text,                                              -- if inward: the position after the last enqueued message, as the source writes it
+    holder     bigint,                                            -- if inward: the number of the relay that moves the position
+    held_until timestamptz not null default '-infinity',          -- the time until which no other relay may move the position
+    confirmed  bigint not null default 0,                         -- messages that arrived: in total if inward, otherwise in the relay's present run
+    refused    bigint not null default 0,                         -- messages that the broker has refused for good, and that became dead letters
     held       bigint not null default 0,                         -- messages that the broker has refused for now
     lag        bigint,                                            -- messages that have yet to arrive, if known
     last_error text,

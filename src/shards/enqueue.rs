@@ -155,7 +155,9 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             shard.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            shard.lost(&error); // even if the outcome is unknown, so that the next call avoids this shard
+            // marks the shard as down even if the outcome is unknown, so that the next call avoids
+            // it
+            shard.lost(&error);
         } else {
             shard.health.answered(Instant::now());
         }

@@ -232,8 +232,8 @@ async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
-        // This time is below the floor of the waiting consumer. So the message becomes due now
-        // instead.
+        // A past time makes the message due now, because the time itself is below the floor of the
+        // waiting consumer.
         let moved = queue.reschedule(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
         let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");

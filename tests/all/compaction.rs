@@ -162,7 +162,8 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
             sql.query_one(size, &[]).await.expect("asked").get(0)
         };
         let (large, freed) = (size().await, Cell::new(0));
-        // The compaction is refused, or uses another table, while another session uses this one.
+        // Repeats the compaction, which is refused or uses another table while another session uses
+        // this one.
         eventually("its table is compacted", || async {
             freed.set(compact(&sql).await.0);
             size().await < large

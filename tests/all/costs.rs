@@ -21,7 +21,7 @@ async fn queue() -> Client {
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("q", &Settings::new("int8").max_attempts(2)).await.expect("created");
     let sql = connect(&url).await;
-    // Dead rows stay, because no vacuum runs between two measurements.
+    // Turns autovacuum off, so that dead rows stay between two measurements.
     sql.batch_execute("alter table trunkline.queue_q set (autovacuum_enabled = off)").await.expect("altered");
     sql
 }
@@ -171,7 +171,7 @@ async fn sweep_of_many_dead_rows_is_made_in_parts() {
     let dead = "select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 99999";
     let counted = || async { sql.query_one(dead, &[]).await.expect("asked").get(0) };
     crate::fixture::eventually("the statistics have the dead rows", counted).await;
-    // The first call also reads the catalog.
+    // Calls the function once before it is measured, because the first call also reads the catalog.
     sql.batch_execute("select * from trunkline.do_sweep_q(now(), 0)").await.expect("swept");
     let (mut page, mut parts, mut strays) = (0_i64, 0, 0);
     loop {

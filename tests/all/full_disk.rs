@@ -91,7 +91,7 @@ impl Known {
 
 async fn cluster() -> Arc<Cluster> {
     let started = tokio::task::spawn_blocking(|| {
-        // A checkpoint would free space in the log.
+        // Prevents checkpoints, which would free space in the log.
         let cluster = Cluster::temporary().setting("max_wal_size", "4GB").setting("checkpoint_timeout", "1h");
         cluster.start().expect("a private PostgreSQL starts")
     });

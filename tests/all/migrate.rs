@@ -149,7 +149,8 @@ async fn described(sql: &Client, has_body: &str) -> String {
             case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
-    // The search path shortens the names. By default it starts with the role's own name.
+    // Sets a search path that contains the schema, which shortens the names. The default path
+    // starts with the role's own name.
     sql.batch_execute("set search_path = trunkline, public").await.expect("set");
     for query in [
         format!(

@@ -33,7 +33,7 @@ async fn fill(db: &Db) -> Left {
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8").lease(HOUR).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    // The first id stays in use.
+    // Gives the first id to a message that stays in the queue.
     queue.enqueue(Draft::new(4).after(HOUR)).await.expect("enqueued");
     queue.enqueue_many(&[5, 6]).await.expect("enqueued");
     let leased = queue.lease(2).await.expect("leased");

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Returns the reason why these results cannot be continued at this commit. A complete part stays
-/// valid after its commit.
+/// valid even if the sources have changed since its commit.
 pub fn refused(results: &Results, plans: &[Plan], left_out: &[String], now: &str) -> Option<String> {
     let run = results.run().cloned().unwrap_or_default();
     if run.planned != plans.iter().map(name).collect::<Vec<_>>() {

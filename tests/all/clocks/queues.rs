@@ -113,7 +113,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let working = worker(&fresh, &seen);
     eventually(&what("another works"), async || (60..80).all(|number| seen.all().contains_key(&number))).await;
     if ahead <= 3 * HOUR {
-        // A lease of a few hours may be intended, so it must be repaired explicitly.
+        // Repairs the lease explicitly, because a lease of a few hours may be intended.
         clock.say(&format!("select trunkline.repair_times('{name}')")).await;
     }
     eventually(&what("all is handled"), async || seen.all().len() == 80).await;

@@ -53,7 +53,7 @@ async fn compaction_is_refused_with_its_reason() {
         let other = if act.contains("publication") || act.contains("prepare") { &powerful } else { &same };
         other.batch_execute(act).await.expect(act);
         if what.contains("prepared") {
-            // The update above would wait for the prepared transaction.
+            // Does not call `says`, whose update would wait for the prepared transaction.
             eventually(what, || async { compact(&sql).await.1.is_some_and(|refused| refused.contains(what)) }).await;
         } else if what.contains("vacuum") {
             assert_eq!(compact(&sql).await.1.as_deref(), Some("a vacuum or another compaction is running"));
@@ -105,7 +105,8 @@ async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
     queue.enqueue(1).await.expect("enqueued");
     waste(&sql).await;
     let compacting = connect(&url).await;
-    // It polls, because a wait for a lock would end with the compaction's own limit of 20 ms.
+    // Makes each insert poll for a lock. A function that waits for the lock would end with the
+    // compaction's own limit of 20 ms.
     sql.batch_execute(
         "create function public.wait() returns bool language plpgsql as
              'begin while not pg_try_advisory_xact_lock_shared(7) loop perform pg_sleep(0.001); end loop; return true; end';
@@ -118,7 +119,7 @@ async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
     let compacts = tokio::spawn(async move {
         loop {
             let (freed, refused) = compact(&compacting).await;
-            // A vacuum or a floor probe may be in the way.
+            // Ignores refusals for other reasons: a vacuum or a floor probe may use the table.
             if freed > 0 || refused.as_ref().is_some_and(|refused| refused.contains("pg_dump")) {
                 return (freed, refused);
             }

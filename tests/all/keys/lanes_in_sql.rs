@@ -52,7 +52,8 @@ async fn partition_is_not_released_while_messages_are_being_leased_from_it() {
     sql.batch_execute("begin").await.expect("begun");
     let second = leased(&sql, &format!("more('q', {mine}, 1)")).await;
     assert_eq!(second[0].3, "1");
-    // An owner that lost its connection may not have received the second message.
+    // The release must not free the partition, because an owner that lost its connection may not
+    // know of the second message.
     let release = other.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked");
     sql.batch_execute("commit").await.expect("committed");
     assert_eq!(holder(&other, 9).await, None, "the third must wait for the second");

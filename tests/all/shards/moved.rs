@@ -214,7 +214,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     .await;
     draining.abort();
     let _ = draining.await;
-    // The statement is rolled back, like a statement of a killed client.
+    // Ends the drain's session, so that its statement is rolled back, as after the client was
+    // killed.
     waiting
         .batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()")
         .await

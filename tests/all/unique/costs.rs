@@ -14,7 +14,7 @@ async fn queue() -> Client {
     let url = database().await;
     Db::connect(&url).await.expect("connected").create_queue("q", &settings()).await.expect("created");
     let sql = connect(&url).await;
-    // Dead rows stay, because no vacuum runs between two measurements.
+    // Turns autovacuum off, so that dead rows stay between two measurements.
     let off = "alter table trunkline.queue_q set (autovacuum_enabled = off); alter table trunkline.unique_q set (autovacuum_enabled = off)";
     sql.batch_execute(off).await.expect("altered");
     sql
@@ -53,7 +53,8 @@ async fn four_times_as_many_keys_cost_four_times_as_much() {
 async fn claiming_and_freeing_keys_costs_the_same_among_dead_rows() {
     let sql = queue().await;
     let call = async |from: i64| {
-        // The first call makes plans and loads the catalog.
+        // Makes the call once before it is measured, because the first call makes plans and loads
+        // the catalog.
         sql.batch_execute(&format!("begin; {}; rollback", brought(from, 10, false))).await.expect("enqueued");
         let claimed = pages(&sql, &brought(from, 10, false)).await;
         sql.batch_execute(&brought(from, 10, false)).await.expect("enqueued");

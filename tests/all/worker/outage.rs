@@ -30,7 +30,7 @@ pub async fn start_again(cluster: &Arc<Cluster>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_finished_during_an_outage_is_settled_after_it() {
     let (cluster, db) = cluster().await;
-    // On a slow disk, the server's recovery may take longer than the usual lease.
+    // Uses a long lease, because the server's recovery may take minutes on a slow disk.
     let settings = Settings::new("int8").lease(Duration::from_secs(600));
     db.create_queue("q", &settings).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");

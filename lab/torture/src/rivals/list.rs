@@ -89,7 +89,8 @@ pub static RIVALS: [Rival; 7] = [
         name: "river",
         language: Language::Go,
         lease_ms: 20_000,
-        // The rescuer looks for stuck jobs every 30 s, and after each leader election.
+        // river's rescuer gives stuck jobs to other processes. It looks for stuck jobs every 30 s,
+        // and after each leader election.
         stop_ms: 29_000,
         drain_secs: 120,
         prepare: "",
@@ -165,7 +166,7 @@ pub static RIVALS: [Rival; 7] = [
         name: "awa",
         language: Language::Python,
         lease_ms: 10_000,
-        // A claimed job is released again after about twenty seconds.
+        // awa gives a claimed job to another process after about twenty seconds.
         stop_ms: 22_000,
         drain_secs: 90,
         // awa soon removes completed jobs together with their partition; this table keeps their

@@ -80,7 +80,7 @@ async fn workers_without_progress_and_queues_that_lost_theirs_are_found() {
     assert_eq!(of(30).await, []);
 }
 
-/// A worker that has had nothing to do for the last ten minutes, and now has one message.
+/// The worker has had nothing to do for the last ten minutes, and now has one message.
 #[tokio::test(flavor = "multi_thread")]
 async fn handler_that_has_just_begun_does_not_hang() {
     let ward = Ward::new().await;

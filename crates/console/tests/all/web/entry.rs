@@ -77,7 +77,7 @@ async fn forged_forms_do_nothing() {
     site.end().await;
 }
 
-/// A proxy that sends its own name for the console, as nginx does by default.
+/// The proxy sends its own name for the console as the host, as nginx does by default.
 #[tokio::test(flavor = "multi_thread")]
 async fn form_from_behind_a_proxy_that_changes_the_host_is_judged_by_the_browser() {
     let site = Site::new().await;
