@@ -82,7 +82,8 @@ async fn ids_are_passed_as_a_list_of_any_length() {
             };
             assert_eq!(done, count, "{call}");
         }
-        // Some drivers ask the server for the types of the parameters.
+        // Prepares the statement, as some drivers do to learn the types of the parameters from the
+        // server.
         let prepared = sql.prepare(&format!("select trunkline.{verb}('q', $1{more})")).await.expect("prepared");
         sql.query(&prepared, &[&Vec::<i64>::new()]).await.expect("of bigint[]");
     }

@@ -79,7 +79,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
         compacted(&sql, queue).await;
     }
     keys.enqueue(draft(99)).await.expect("enqueued");
-    // The relay goes on reading.
+    // Moves the position of the relay, which continues to read.
     let moves = "update trunkline.relay set position = '2', confirmed = 2 where name = 'orders from nats'";
     sql.batch_execute(moves).await.expect("moved");
     let lease = "select id, attempt from trunkline.lease_partition('keys', 1, '2 hours')";

@@ -77,7 +77,7 @@ async fn only_zones_that_every_process_reads_are_accepted() {
         sql.batch_execute(&set).await.expect(zone);
         Schedule::new("n", YEARLY).zone(zone).next_after(SystemTime::now()).expect(zone);
     }
-    // An older version accepted the zone.
+    // Stores a zone that an older version accepted.
     sql.batch_execute("update trunkline.schedule set zone = 'CEST'").await.expect("changed");
     let again = "select trunkline.set_schedule('n', 'q', '@daily', '1', 'CEST')";
     assert!(sql.batch_execute(again).await.is_err(), "it would never tick");

@@ -125,7 +125,7 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
                         for message in &messages {
                             transaction.send(&EFFECT, (message.payload,)).await?;
                         }
-                        // Some handlers fail halfway through the work.
+                        // Makes some handlers fail halfway through the work.
                         match tries.fetch_add(1, Ordering::Relaxed) % 5 {
                             2 => Err(Failure::retry("not this time")),
                             _ => Ok(messages.len()),

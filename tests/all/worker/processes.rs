@@ -82,7 +82,7 @@ async fn a_process_works_until_it_is_killed() {
             running.lock().expect("no panic").insert(message.payload, Instant::now());
             let pid = std::process::id() as i32;
             let noted = "insert into public.handled values ($1, $2, $3)";
-            // A lease that was given back early is not counted as an attempt.
+            // Records the counted attempts, which do not include leases that were given back early.
             sql.execute(noted, &[&pid, &message.payload, &message.attempts().cast_signed()]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;

@@ -62,7 +62,7 @@ fn every_verb_has_an_example_and_takes_it() {
     for (verb, help) in helps() {
         let examples = examples(&help);
         assert!(examples.iter().any(|line| line.contains(&format!("trunkline {verb}"))), "{verb}: {help}");
-        // All other verbs do need a database.
+        // Skips the examples of commands that need no database.
         let apart = ["demo", "delay-proxy", "postgres", "psql"];
         for line in examples.into_iter().filter(|line| !apart.iter().any(|part| line.contains(part))) {
             let output = shell(line, &folder, &nowhere);

@@ -39,7 +39,7 @@ fn watch_memory(child: &Child) -> thread::JoinHandle<u64> {
     let path = format!("/proc/{}/status", child.id());
     thread::spawn(move || {
         let mut most = 0;
-        // An ended process has no such line in its status.
+        // Ends when the process has ended, because its status then has no such line.
         while let Some(now) = fs::read_to_string(&path).ok().and_then(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
             line.strip_suffix(" kB")?.parse::<u64>().ok()

@@ -37,7 +37,8 @@ fn away(kind: Kind) {
     // keep confirmed messages.
     within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
     match kind {
-        // A stream on a single node does not always survive a crash: see docs/relay.md.
+        // Shuts the broker down instead of killing it, because a stream on a single node does not
+        // always survive a crash: see docs/relay.md.
         Kind::Rabbitmq => place.broker.end(),
         _ => place.broker.kill(),
     }

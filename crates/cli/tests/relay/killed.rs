@@ -62,7 +62,7 @@ fn out(kind: Kind) {
 fn inward(kind: Kind) {
     let place = Place::of(kind, &[]);
     let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
-    // This write creates Kafka's topic.
+    // Creates Kafka's topic by this first write.
     place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
     let over = AtomicBool::new(false);
     let sent = thread::scope(|scope| {

@@ -14,7 +14,7 @@ use crate::web::connect;
 /// Creates a queue with messages in every state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1
 /// dead, 2 archived.
 pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
-    // The leases last longer than the test.
+    // Uses leases that last longer than the test.
     db.create_queue(name, &Settings::new("int8").lease(Duration::from_secs(3600))).await.expect("created");
     let queue: Queue<i64> = db.queue(name).await.expect("opened");
     queue.enqueue_many(0..19).await.expect("enqueued");

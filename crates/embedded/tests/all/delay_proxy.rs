@@ -15,7 +15,7 @@ fn connect<T: Send + 'static>(
     let proxy = DelayProxy::start("127.0.0.1:0", listener.local_addr().unwrap(), delay).unwrap();
     let server = thread::spawn(move || work(listener.accept().unwrap().0));
     let client = TcpStream::connect(proxy.addr()).unwrap();
-    // A blocked test should fail, not hang.
+    // Sets a timeout, because a blocked test should fail, not hang.
     client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     client.set_nodelay(true).unwrap();
     (proxy, client, server)

@@ -105,7 +105,7 @@ async fn replica_without_master_is_left_for_new_master() {
     let (relay, stop) = (Inward::new(source, queue.clone()), CancellationToken::new());
     let progress = relay.progress();
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
-    // No server listens on that port.
+    // Makes the old server a replica of a port on which no server listens.
     say(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
     until("it is refused", async || {
         progress.last_error().is_some_and(|(_, why)| why.contains("MASTERDOWN") || why.contains("MasterDown"))

@@ -82,7 +82,7 @@ async fn gap_made_while_reading_ends_relay_after_earlier_messages() {
     place.publish("s.x", 5).await;
     let after = read(&mut *source, None, 5).await;
     let also = read(&mut *accepts, None, 5).await;
-    // The server sends fewer messages ahead than this.
+    // Publishes more messages than the server sends in advance.
     place.publish("s.x", 5000).await;
     place.stream.purge().await.expect("purged");
     place.publish("s.x", 1).await;

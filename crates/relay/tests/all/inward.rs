@@ -114,7 +114,7 @@ async fn relays_killed(kind: Kind) {
         relay.task.abort();
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
-        // An expired hold has the same effect as a time without reports.
+        // Expires the hold, which has the same effect as a time without reports.
         let late =
             trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");

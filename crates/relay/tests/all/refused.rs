@@ -47,7 +47,7 @@ fn body(key: &str, bytes: usize) -> String {
 async fn messages_kafka_cannot_take_die_alone_with_its_words() {
     let stage = Stage::set(Kind::Kafka, true).await;
     let mut there = Vec::new();
-    // Together, the messages of a batch have ten times the topic's limit.
+    // Enqueues messages that together have ten times the topic's limit.
     for number in 0..40 {
         let key = format!("fits-{number:02}");
         stage.enqueue_to("orders", &key, body(&key, 50_000)).await;

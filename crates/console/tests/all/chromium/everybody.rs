@@ -96,7 +96,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
         browser.open(&site, path).await;
         let controls = "window.left = new Set([...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"], summary')]
             .filter(node => !node.disabled && node.type !== 'hidden' && node.checkVisibility())); return window.left.size";
-        // The tab key stops at each part of a time field.
+        // Allows 40 more presses, because the tab key stops at each part of a time field.
         let count = browser.run(controls, json!([])).await.as_u64().expect("a number") + 40;
         let step = "const at = document.activeElement; window.left.delete(at); const style = getComputedStyle(at), box = at.getBoundingClientRect();
             return at === document.body || (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && box.right > 0 && box.width > 0)

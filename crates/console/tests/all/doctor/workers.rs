@@ -94,7 +94,7 @@ async fn handler_that_has_just_begun_does_not_hang() {
     .await;
     let found = Doctor::new().examine(&ward.db).await.expect("examined");
     assert_eq!(found, [], "it was idle ten seconds ago");
-    // The same worker has run that handler since its first report.
+    // Simulates a worker that has run the same handler since its first report.
     ward.say("update trunkline.worker set running = 1").await;
     let found = Doctor::new().examine(&ward.db).await.expect("examined");
     assert!(found.len() == 1 && found[0].what.contains("runs 1 handlers"), "{found:?}");

@@ -78,7 +78,7 @@ async fn payload_that_is_too_long_is_not_asked() {
     let form = [("verb", "enqueue"), ("queue", "codes"), ("payload", "abcd"), ("csrf", &*csrf)];
     let answer = post(site.address, "/act/ask", &form).await;
     assert!(answer.status == 400 && answer.body.contains("too long"), "{}", answer.body);
-    // The type of a queue of arrays is a domain over the array.
+    // Uses a queue of arrays, whose type is a domain over the array.
     queue(&site, "lists", "int4[]").await;
     let csrf = get(site.address, "/queues/lists").await.csrf();
     let form = [("verb", "enqueue"), ("queue", "lists"), ("payload", "{1,2}"), ("csrf", &*csrf)];

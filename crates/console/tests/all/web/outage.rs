@@ -59,7 +59,7 @@ async fn numbers_that_stop_because_of_a_lock_are_reported() {
 async fn console_ends_before_its_first_numbers() {
     let site = Site::new().await;
     let holder = connect(&site.url).await;
-    // A new handle reads the version before the list of queues.
+    // Locks the table of versions, which a new handle reads before the list of queues.
     holder.batch_execute("begin; lock table trunkline.version in access exclusive mode").await.expect("locked");
     let late = || async {
         let db = Db::connect(&site.url).await.expect("connected");

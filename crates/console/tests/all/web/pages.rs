@@ -104,7 +104,7 @@ async fn audit_entry_has_the_role_that_wrote_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overview_says_what_sql_says() {
     let site = Site::new().await;
-    // The lease lasts longer than the test.
+    // Uses a lease that lasts longer than the test.
     let settings = Settings::new("text").lease(Duration::from_secs(3600));
     site.db.create_queue("mails", &settings).await.expect("created");
     let queue: Queue<String> = site.db.queue("mails").await.expect("opened");

@@ -13,7 +13,8 @@ const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.prefe
 /// Formats the folder once, before the first start. One node is both broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
-    // The broker does not start with a TLS listener but no certificate.
+    // Adds a TLS listener only if there is a certificate, because otherwise the broker does not
+    // start.
     let tls = if home.lines.contains("ssl.keystore") { format!(",TLS://127.0.0.1:{tls}") } else { String::new() };
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
@@ -35,7 +36,7 @@ pub(super) fn format(home: &Home) {
         "transaction.state.log.replication.factor=1".to_owned(),
         "transaction.state.log.min.isr=1".to_owned(),
         "group.initial.rebalance.delay.ms=0".to_owned(),
-        // The controller accepts a broker again soon after its crash.
+        // Makes the controller accept a broker again soon after its crash.
         "broker.session.timeout.ms=3000".to_owned(),
         "broker.heartbeat.interval.ms=500".to_owned(),
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),

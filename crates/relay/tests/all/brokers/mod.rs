@@ -129,14 +129,14 @@ impl Broker {
 
     /// Returns the broker's own address, bypassing any proxy.
     pub fn direct(&self) -> SocketAddr {
-        // Kafka redirects its clients to the address of this listener.
+        // Uses the listener to whose address Kafka redirects its clients.
         let port = if self.kind == Kind::Kafka { self.home.ports[2] } else { self.home.ports[0] };
         ([127, 0, 0, 1], port).into()
     }
 
     /// Returns the address for clients with TLS, if the broker is configured for them.
     pub fn tls(&self) -> SocketAddr {
-        // NATS greets every client first, and then starts TLS.
+        // Returns the same port for NATS, which greets every client first, and then starts TLS.
         let port = if self.kind == Kind::Nats { self.home.ports[0] } else { self.home.ports[3] };
         ([127, 0, 0, 1], port).into()
     }
@@ -172,7 +172,9 @@ impl Broker {
 
     /// Shuts down the broker, and waits for its end.
     pub fn end(&mut self) {
-        let _ = self.process.end(); // Java and Erlang exit with their own codes after the signal
+        // ignores the exit status, because Java and Erlang exit with their own codes after the
+        // signal
+        let _ = self.process.end();
     }
 
     /// Starts the broker at the same address after it was killed or ended, and waits until it

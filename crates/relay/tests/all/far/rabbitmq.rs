@@ -124,8 +124,8 @@ pub struct Quorum {
 impl Quorum {
     pub async fn make(broker: &Broker, name: &str) -> Self {
         let queue = Stream::of(broker, name, "quorum").await;
-        // RabbitMQ writes the names of its quorum queues to the disk some three seconds later. A
-        // broker that is killed before that has lost the queue's contents.
+        // Waits until RabbitMQ has written the name of the quorum queue to the disk, which takes
+        // some three seconds. A broker that is killed before that has lost the queue's contents.
         let (folder, called) = (broker.file("data"), format!("2F_{name}"));
         let deadline = Instant::now() + Duration::from_secs(60);
         while !files(&folder).iter().any(|file| file.ends_with("names.dets") && contains(file, &called)) {
