@@ -131,7 +131,8 @@ proptest! {
             if Text(text.clone().into()).to_sql(&ty, &mut sent).is_err() {
                 continue;
             }
-            // The displayed text can be enqueued again, and results in the same payload.
+            // Checks that the displayed text can be enqueued again, and results in the same
+            // payload.
             let shown = Text::from_sql(&ty, &sent).expect("what was sent is readable");
             let mut again = BytesMut::new();
             shown.to_sql(&ty, &mut again).expect("what is shown can be sent");

@@ -83,7 +83,7 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
             _ => Error::new(format!("cannot read {name} after line {}: {cause}", reader.number)),
         });
         let is_last = !matches!(&chunk, Ok(lines) if !lines.is_empty());
-        // The input has ended, or the consumer is gone.
+        // Ends if the input has ended, or if the consumer is gone.
         if matches!(&chunk, Ok(lines) if lines.is_empty()) || out.blocking_send(chunk).is_err() || is_last {
             return;
         }

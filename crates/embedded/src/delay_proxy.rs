@@ -177,7 +177,7 @@ impl Drop for DelayProxy {
         if itself.ip().is_unspecified() {
             itself.set_ip(if itself.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() });
         }
-        // A new connection wakes the acceptor.
+        // Opens a connection, which wakes the acceptor.
         while TcpStream::connect_timeout(&itself, PAUSE).is_err() && !acceptor.is_finished() {
             thread::sleep(PAUSE);
         }

@@ -64,8 +64,8 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
-    // Unpacked programs need their own libpq for modules that they load later, for example for
-    // replication.
+    // Sets the library path, because unpacked programs need their own libpq for modules that they
+    // load later, for example for replication.
     let libraries = binaries.dir().join("../lib");
     if libraries.join("libpq.so.5").exists() {
         pg_ctl.env("LD_LIBRARY_PATH", libraries);

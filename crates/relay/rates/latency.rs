@@ -61,7 +61,7 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     drop(stop);
     running.await??;
     let confirmed = confirmed.lock().expect("no panic");
-    // The first second counts as the start, and is not measured.
+    // Omits the first second, which counts as the start.
     let counted = committed.iter().filter(|(_, at)| at.duration_since(began) > Duration::from_secs(1));
     let mut took: Vec<f64> =
         counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();

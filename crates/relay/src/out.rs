@@ -287,7 +287,8 @@ impl Carrier {
 
     fn dress(&self, message: &Message<Raw>) -> std::result::Result<Outgoing, String> {
         let mut metadata = message.metadata.clone();
-        // A queue without keys stores a broker's key as metadata.
+        // Takes the key from the metadata in a queue without keys, which stores a broker's key
+        // there.
         let key = if self.keyed { message.key.clone() } else { metadata.remove(KEY).map(Into::into) };
         let of = Fields {
             queue: &self.queue,
@@ -302,7 +303,7 @@ impl Carrier {
         let body = if no_value { Bytes::new() } else { message.payload.0.clone() };
         let plain =
             Outgoing { id, attempt: message.attempts().cast_signed(), key, to, metadata, content_type: None, body };
-        // A tombstone has no data to wrap.
+        // Does not wrap a tombstone, which has no data.
         if plain.is_tombstone() {
             return Ok(plain);
         }

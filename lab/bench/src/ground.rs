@@ -263,7 +263,8 @@ impl Ground {
             .spawn()
             .ok()?;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
-        // The next sections compare sizes of writes, and take a long time.
+        // Stops after the first section, because the next ones compare sizes of writes, and take a
+        // long time.
         let first: Vec<String> = lines
             .skip_while(|line| !line.contains("one 8kB write"))
             .take_while(|line| !line.contains("two 8kB writes"))

@@ -40,7 +40,7 @@ pub fn used(root: u32) -> Option<Used> {
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
         }
-        // Only the ticks include threads that have ended.
+        // Uses the larger value, because only the ticks include threads that have ended.
         all.cpu += counted.max(scheduled.unwrap_or_default());
         all.cpu += stat.ended as f64 * TICK;
         let (read, written) = disk(pid).unwrap_or_default();
@@ -145,8 +145,8 @@ mod tests {
             while turn.elapsed() < Duration::from_millis(30) {
                 std::hint::spin_loop();
             }
-            // The scheduler updates the counter of a running task when it next takes the task off
-            // the processor.
+            // Sleeps, because the scheduler updates the counter of a running task only when it
+            // takes the task off the processor.
             std::thread::sleep(Duration::from_millis(1));
         }
         let spent = spent();

@@ -41,7 +41,8 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
         show(&parts);
         return Ok(());
     }
-    // The other programs write their pages into the folder after they have measured everything.
+    // Creates the folder before the measurements, because the other programs write their pages only
+    // after they have measured everything.
     std::fs::create_dir_all(&folder)?;
     for part in &parts {
         measure(asked, part, &folder).await?;
@@ -271,7 +272,7 @@ fn estimate(plans: &[Plan]) -> Duration {
             false => 2.0,
         };
         let counting = if plan.allocations { plan.told.seconds.min(1.0) + around } else { 0.0 };
-        // Rows that end after a number of messages last a second or two.
+        // Estimates a second or two for rows that end after a number of messages.
         let seconds = if plan.told.messages > 0 { 1.5 } else { plan.told.seconds };
         let dead = plan.told.dead as f64 / 100_000.0;
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };

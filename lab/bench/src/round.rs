@@ -49,7 +49,7 @@ async fn measured(
     silence: Duration,
     mut told: impl FnMut(Progress),
 ) -> Result<(Ready, Round), Ended> {
-    // The proxy lives until the end of the round.
+    // Keeps the proxy until the end of the round.
     let (address, _proxy): (Address, _) = match plan.told.delay_ms > 0.0 || ground.tcp {
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
@@ -79,7 +79,7 @@ async fn measured(
         false => None,
     };
     if plan.told.settle > 0.0 {
-        // The consumers fall asleep during this time.
+        // Lets the consumers fall asleep.
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
     }
     let stolen = machine::stolen();

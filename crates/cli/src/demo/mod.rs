@@ -36,7 +36,8 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> Result<()> {
-    // Starting a server and testing a disk block the thread.
+    // Runs this part as blocking work, because starting a server and testing a disk block the
+    // thread.
     let cluster = crate::blocking(|| Ok(Cluster::temporary().progress(progress::download()).start()?)).await?;
     let url = cluster.url("postgres");
     let outcome = on(&cluster, &url, &args).await;

@@ -109,7 +109,7 @@ pub struct Durations(Mutex<Histogram<u64>>);
 
 impl Durations {
     pub fn new() -> Self {
-        // Three significant digits, up to an hour.
+        // Keeps three significant digits, up to an hour.
         let histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3);
         Self(Mutex::new(histogram.unwrap_or_else(|_| unreachable!("the bounds are in order"))))
     }

@@ -161,7 +161,8 @@ impl Job {
     /// managers send signals to all processes of a service.
     async fn is_stopped_with(&self, status: ExitStatus) -> bool {
         let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
-        // A shell that waits for a command exits with 128 plus the number of its signal.
+        // Also recognizes the signal in the exit code of a shell: 128 plus the number of the signal
+        // that ended its command.
         let signal = status.signal().or_else(|| status.code().map(|code| code - 128));
         let mut stop = self.stop.clone();
         signal.is_some_and(|signal| ends.contains(&signal)) && timeout(SIGNALLED, stop.asked()).await.is_ok()

@@ -17,7 +17,7 @@ pub async fn reap() -> Infallible {
     }
     loop {
         tokio::time::sleep(PAUSE).await;
-        // Other code waits for the commands themselves.
+        // Leaves the commands themselves to other code, which waits for them.
         group::with_ids(|commands| ended(commands).into_iter().for_each(take));
     }
 }

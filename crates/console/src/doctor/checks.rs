@@ -78,7 +78,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // The limit of 1,000 messages keeps the scan from the end of the index cheap.
+    // Limits the scan from the end of the index to 1,000 messages, so that it stays cheap.
     let last = if queue.priorities > 1 {
         "select m.* from generate_series(0, {last}) p (lane), lateral (
              select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.lane = p.lane and m.due_at > now()

@@ -26,7 +26,8 @@ pub struct Credentials {
 
 pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said): Form<Credentials>) -> Response {
     let (of, from) = (Arc::clone(&site), address(&from));
-    // A hash deliberately takes tens of milliseconds of processor time.
+    // Checks the password as blocking work, because a hash deliberately takes tens of milliseconds
+    // of processor time.
     let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => return with_cookie(&site, &session, 43_200),

@@ -167,7 +167,8 @@ pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
         .into_iter()
         .map(|mut finding| {
             let at = finding.since.map_or_else(String::new, since);
-            // These fields contain text from the database: names, statements and errors.
+            // Makes these fields safe to display, because they contain text from the database:
+            // names, statements and errors.
             for text in [&mut finding.what, &mut finding.why, &mut finding.mend] {
                 *text = words::shown(text);
             }

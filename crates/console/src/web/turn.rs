@@ -42,7 +42,7 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
             "the console is generating the maximum number of pages; try again in a moment; nothing was done\n",
         );
     };
-    // The metrics have their own limits, and report an outage.
+    // Excludes the metrics, which have their own limits, and report an outage.
     let is_limited = request.method().is_safe() && request.uri().path() != "/metrics";
     let limit = match site.pulse.is_lost() {
         _ if !is_limited => Duration::MAX,

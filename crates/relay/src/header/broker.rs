@@ -34,7 +34,8 @@ impl Broker {
         is_order: |name| starts(name, "nats-") || name.eq_ignore_ascii_case("kv-operation"),
         own: OWN,
         takes_name: |name| !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b':'),
-        // Clients trim values, and some trim all Unicode white space.
+        // Excludes values with white space at an end: clients trim values, and some trim all
+        // Unicode white space.
         takes_text: |text| !text.chars().any(char::is_control) && text.trim().len() == text.len(),
         takes_bytes: false,
         takes_null: false,
@@ -64,7 +65,7 @@ impl Broker {
         name: "Kafka",
         is_order: |_| false,
         own: &[ID, ATTEMPT],
-        // The client passes names as C strings.
+        // Excludes zero bytes, because the client passes names as C strings.
         takes_name: |name| std::str::from_utf8(name).is_ok() && !name.contains(&0),
         takes_text: |_| true,
         takes_bytes: true,

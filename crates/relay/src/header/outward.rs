@@ -45,7 +45,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
                 headers.push(Header::text(TOMBSTONE, TRUE));
                 continue;
             }
-            // The relay sets its own value for these names.
+            // Skips these names, because the relay sets its own values for them.
             ID | ATTEMPT | KEY_ENCODING | TOMBSTONE => continue,
             _ => {}
         }

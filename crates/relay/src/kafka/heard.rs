@@ -10,9 +10,10 @@ pub(super) struct Heard(Mutex<Option<String>>);
 
 impl Heard {
     pub fn note(&self, error: &KafkaError, reason: &str) {
-        // Errors that concern a message are reported with the message.
+        // Only logs the error here: errors that concern a message are reported with the message.
         tracing::debug!(%error, reason, "Kafka client error");
-        // A single broker's error is more specific than the error that all brokers are down.
+        // Prefers the error of a single broker, which is more specific than the error that all
+        // brokers are down.
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
         }

@@ -135,7 +135,8 @@ impl KafkaSink {
                 }
             };
             let mut record = BaseRecord::with_opaque_to(&message.to, ticket).headers(headers);
-            // A missing value deletes the key from a compacted topic; an empty value does not.
+            // Omits the value of a tombstone: a missing value deletes the key from a compacted
+            // topic; an empty value does not.
             if !message.is_tombstone() {
                 record = record.payload(&*message.body);
             }

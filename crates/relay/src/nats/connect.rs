@@ -66,7 +66,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
                 }
             }
         });
-    // The client ignores the user and password in a server's URL.
+    // Reads the login itself, because the client ignores the user and password in a server's URL.
     let login = address.servers.split(',').find_map(|server| server.rsplit_once('@'));
     options = match login.map(|(login, _)| login.split_once(':').ok_or(login)) {
         Some(Ok((user, password))) => options.user_and_password(plain(user), plain(password)),

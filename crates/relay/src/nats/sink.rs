@@ -83,8 +83,8 @@ impl NatsSink {
     }
 
     async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
-        // While disconnected, the client buffers messages, and then blocks all callers until it
-        // reconnects.
+        // Fails at once while disconnected. The client would buffer messages, and then block all
+        // callers until it reconnects.
         if self.client.connection_state() == State::Disconnected {
             return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
         }
@@ -108,8 +108,8 @@ impl NatsSink {
                 }
             }
         };
-        // During a long outage the client accepts no more messages. The remaining messages then get
-        // no answer.
+        // Stops sending after a time, because the client accepts no more messages during a long
+        // outage. The remaining messages then get no answer.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
         // Each subject without a subscriber requires a request to the server, so these requests run
@@ -199,7 +199,8 @@ mod tests {
             let error = serde_json::json!({"code": code, "err_code": err_code, "description": "of the server"});
             serde_json::from_value(error).expect("an error of the server")
         };
-        // The account is full, the stream is full, the stream is sealed; a message is too large.
+        // Tests the errors of a full account, a full stream (two codes), a sealed stream, and a
+        // message that is too large.
         for (code, err_code, is_permanent) in
             [(400, 10002, false), (503, 10077, false), (400, 10077, false), (400, 10109, false), (400, 10054, true)]
         {

@@ -143,7 +143,7 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
-        // Messages that the server sends in advance wait in memory.
+        // Limits the messages that the server sends in advance, because they wait in memory.
         let average = usize::try_from(state.bytes / state.messages.max(1)).unwrap_or(usize::MAX).max(1);
         let ahead = (BYTES / average).clamp(2, AHEAD);
         let messages =

@@ -38,7 +38,7 @@ fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
         "amqps" | "rabbitmqs" => ("amqps", 5671),
         _ => ("amqp", 5672),
     };
-    // The login before the last @ applies to all servers.
+    // Applies the login before the last @ to all servers.
     let (login, hosts) = match address.servers.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), &*address.servers),
@@ -92,7 +92,7 @@ impl Reach {
         {
             return Ok(channel);
         }
-        // The connection is closed, does not answer, or has no free channel.
+        // Drops the old connection, which is closed, does not answer, or has no free channel.
         if let Some(old) = held.connection.take() {
             tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
         }

@@ -117,7 +117,7 @@ impl RabbitmqSink {
             join_all(confirmed).await
         });
         let Ok(confirmed) = waited.await else {
-            // Nothing reads later answers. Closing the channel frees its memory.
+            // Closes the channel, which frees its memory. Later answers are not read.
             tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
             return all(&silent());
         };
@@ -238,7 +238,7 @@ fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> V
 fn properties(message: &Outgoing) -> Result<BasicProperties, String> {
     (Broker::RABBITMQ.destination)(&message.to)?;
     let headers = header::headers(&Broker::RABBITMQ, message)?;
-    // Each header takes a length, a type, and the length of its value.
+    // Counts for each header a length, a type, and the length of its value.
     let bytes: usize = headers.iter().map(|header| header.name.len() + length(&header.value) + 8).sum();
     if bytes > PROPERTIES {
         return Err("its metadata are larger than a frame of AMQP".to_owned());

@@ -118,7 +118,7 @@ impl RedisSink {
     async fn ask(&self, connection: &Reconnecting, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
-            // Any reply counts, even an error.
+            // Accepts any reply, even an error, as a sign that the server answers.
             let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
             if let Err(error) = answer
                 && error.code().is_none()

@@ -137,7 +137,8 @@ impl Caller {
 
     async fn end(mut self) {
         drop(self.input);
-        // A process that does not exit in time is killed.
+        // Waits for the process to exit. If it does not exit in time, the drop of this value kills
+        // it.
         let _ = tokio::time::timeout(EXIT, self.process.wait()).await;
     }
 }

@@ -69,7 +69,7 @@ impl Tally {
     /// Counts payloads that a handler has received.
     pub fn received_many<P: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = P>) {
         let mut count = 0;
-        // The messages of a keyed backlog are not counted, but their order is checked.
+        // Omits the messages of a keyed backlog from the counts; only their order is checked.
         let payloads = payloads.into_iter().filter(|payload| {
             let Some((order, (key, nr))) =
                 self.order.as_ref().and_then(|order| Some((order, place(payload.as_ref())?)))

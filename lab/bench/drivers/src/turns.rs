@@ -58,7 +58,7 @@ pub async fn turns(
     server.populate().await?;
     for (driver, _) in rows.iter().filter(|(_, row)| row.turns.is_empty()) {
         let began = Instant::now();
-        // A single round is a trial, and needs no cached plans.
+        // Needs no cached plans for a single round, which is only a trial.
         let warm = if patience.rounds > 1 { WARM } else { 1 };
         for _ in 0..warm {
             turn(*driver, &server.next(workload, people).await?).await?;

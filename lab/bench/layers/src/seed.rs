@@ -14,7 +14,7 @@ pub async fn seed<T: Text>(queue: &Queue<T>, told: &Settings, payloads: Vec<Stri
     }
     let transaction = queue.db().begin().await?;
     for call in payloads.chunks(told.batch) {
-        // The commit returns the error of a statement.
+        // Ignores the reply, because the commit returns the error of a statement.
         drop(queue.send_enqueue_many(&transaction, call).await?);
     }
     transaction.commit().await?;

@@ -18,7 +18,7 @@ pub fn private(settings: &[String], programs: Option<&Path>, disk: &SlowDisk) ->
     let counts = binaries.dir().parent().is_some_and(has_statements);
     let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
     if counts {
-        // A preloaded module costs nothing until a database enables it.
+        // Preloads the module, which costs nothing until a database enables it.
         builder = builder
             .setting("shared_preload_libraries", "pg_stat_statements")
             .setting("pg_stat_statements.track", "none");

@@ -45,12 +45,12 @@ fn told(row: &Row) -> Option<(&'static str, String)> {
         let kind = match wait.as_str() {
             "running" => &mut sessions.running,
             "Client:ClientRead" => &mut sessions.client,
-            // A session that waits for another session's flush waits for the disk.
+            // Counts a session that waits for another session's flush as waiting for the disk.
             wait if wait.starts_with("IO:") || wait.starts_with("LWLock:WALWrite") => &mut sessions.disk,
             wait if wait.starts_with("Lock:") || wait.starts_with("LWLock:") || wait.starts_with("BufferPin:") => {
                 &mut sessions.locks
             }
-            // These sessions sleep, or communicate with another process of the server.
+            // Skips sessions that sleep, or communicate with another process of the server.
             _ => continue,
         };
         *kind += count / looks.len() as f64;

@@ -132,7 +132,7 @@ pub fn of(suite: &str) -> &'static [Column] {
 pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     let suite = race.first().suite.as_str();
     match suite {
-        // Layers are listed from the lowest up, not by their speed.
+        // Lists layers from the lowest up, not by their speed.
         "layer-comparison" => {
             let mut rows: Vec<&Row> = race.measured().collect();
             rows.sort_by_key(|row| {

@@ -140,7 +140,7 @@ pub fn measured(mut row: Row, rate: f64, latency: f64) -> Row {
 pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     let sample = |second: u32| {
         let (at, share) = (f64::from(second), f64::from(second) / 60.0);
-        // The noise makes every second different.
+        // Adds noise, so that every second is different.
         let noise = 1.0 + 0.08 * (at * 2.7).sin();
         Sample {
             at,

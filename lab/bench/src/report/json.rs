@@ -19,8 +19,8 @@ pub fn json(results: &Results) -> Result<String, Failure> {
 fn row(row: &Row) -> Result<String, Failure> {
     let mut row = row.clone();
     for round in &mut row.rounds {
-        // A sample without messages has no cost per message, and JSON has no representation of
-        // infinity or NaN.
+        // Omits samples without messages: they have no cost per message, and JSON has no
+        // representation of infinity or NaN.
         round.series.retain(|sample| {
             [sample.at, sample.sent, sample.received, sample.server_cpu_us].iter().all(|value| value.is_finite())
         });

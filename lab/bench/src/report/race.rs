@@ -104,7 +104,7 @@ fn comparable(a: &Row, b: &Row) -> bool {
     // the contender's task.
     let told = |row: &Row| {
         let told = Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, settle: 0.0, ..row.told.clone() };
-        // The suite `idle` compares ways to wait.
+        // Ignores the way to wait in the suite `idle`, which compares ways to wait.
         if row.suite == "idle" { Told { wait: String::new(), ..told } } else { told }
     };
     a.suite == b.suite && a.case == b.case && a.server == b.server && told(a) == told(b)

@@ -45,7 +45,7 @@ impl Contender for Fake {
     async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
         allocate(1000);
         SENT.with(|all| all.send_modify(|sent| *sent += 1));
-        // A waiting reader receives the messages before the sender's call returns.
+        // Lets a waiting reader receive the messages before the sender's call returns.
         tokio::task::yield_now().await;
         Ok(())
     }

@@ -45,8 +45,8 @@ pub fn old_snapshot(results: &Results) -> Figure {
     let line = |row: &Row| {
         let points = costs(row);
         let end = points.last()?.1;
-        // The label shows the figures of the last tenth, as the table does, rather than the last
-        // sample alone.
+        // Shows the figures of the last tenth, as the table does, rather than the last sample
+        // alone.
         let (cost, dead) = tenths::tenths(row).map_or((end, 0.0), |(_, last)| (last.cpu.unwrap_or(end), last.dead));
         let label = format!("{} · {} dead", number::time(cost), number::rate(dead));
         Some(Polyline { ours: is_ours(&row.contender), name: row.contender.clone(), label, points })
@@ -119,10 +119,10 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
     let lines = || plots.iter().flat_map(|plot| &plot.lines);
     let beside = widest(lines().map(|line| &line.name)) + widest(lines().map(|line| &line.label)) + 46;
     let colour = |line: &Polyline| {
-        // The first plot contains all lines.
+        // Finds the lines of the same kind in the first plot, which contains all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
-        // Steps of the golden ratio keep any number of hues apart.
+        // Spreads the hues by steps of the golden ratio, which keep any number of hues apart.
         let peer = HSLColor((0.72 + 0.75 * (at as f64 * 0.618).fract()) % 1.0, 0.65, [0.52, 0.4, 0.36][at % 3]);
         if line.ours { OURS[at % OURS.len()] } else { peer }
     };
