@@ -53,7 +53,7 @@ create table trunkline.granted (
     constraint pk_granted primary key (role, kind, queue)
 );
 
--- Consumers that wait for a message inside a notification. No row survives a crash of the server.
+-- Consumers that wait for a direct message, which a notification carries. No row survives a crash of the server.
 create unlogged table trunkline.waiting (
     consumer text constraint pk_waiting primary key, queue text not null, alive bigint not null);
 create index waiting_by_queue on trunkline.waiting (queue);

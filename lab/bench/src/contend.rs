@@ -158,7 +158,7 @@ impl Contending {
             command.env("BENCH_STRIPES", stripes.join("\n"));
         }
         if told.threads > 0 {
-            // This is the only setting that Go has for the number of threads.
+            // Limits Go's threads by the only setting that Go has for this.
             command.env("GOMAXPROCS", told.threads.to_string());
         }
         let time = Duration::try_from_secs_f64(told.seconds).map_err(Failure::from)?;

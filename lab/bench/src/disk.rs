@@ -62,7 +62,8 @@ impl<'a> Slowed<'a> {
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
-        // An error means that the folder was removed together with the disk, so nothing is slow.
+        // Ignores an error, which means that the folder was removed together with the disk, so
+        // nothing is slow.
         let _ = self.0.fsync_takes(Duration::ZERO);
     }
 }

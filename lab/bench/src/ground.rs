@@ -162,7 +162,7 @@ impl Ground {
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
         if counts_statements {
-            // The runner's own queries must not be counted.
+            // Excludes the runner's own queries from the counts.
             client.batch_execute("set pg_stat_statements.track = 'none'").await?;
         }
         let mut stripes: Vec<String> = (servers > 0).then(|| self.address.url(&name)).into_iter().collect();
@@ -186,7 +186,7 @@ impl Ground {
         for (_, admin) in &self.others {
             admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?;
         }
-        // Sessions of killed contenders may still be open.
+        // Also ends sessions of killed contenders, which may still be open.
         Ok(self.admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?)
     }
 

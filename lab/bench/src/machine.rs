@@ -107,7 +107,7 @@ impl Stat {
     /// 14 to 17 are the times.
     fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in parentheses, which may contain anything.
+        // Skips the second field: a name in parentheses, which may contain anything.
         let fields: Vec<&str> = text.get(text.rfind(')')? + 2..)?.split(' ').collect();
         let sum = |fields: &[&str]| fields.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         Some(Self {

@@ -119,14 +119,14 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // The statistics omit dead rows of open sessions. Only `analyze` counts them, and it runs only
-    // if there is a backlog.
+    // Stores no number without an `analyze`, which runs only if there is a backlog: the statistics
+    // omit dead rows of open sessions.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
-    // At full speed, a message waits for all messages before it. That time shows the length of the
-    // queue and is not a latency.
+    // Omits the latency at full speed, because a message then waits for all messages before it.
+    // That time shows the length of the queue.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
-    // A single window would repeat the latencies of the whole round.
+    // Omits a single window, which would repeat the latencies of the whole round.
     round.windows = if windows.len() > 1 && told { windows } else { Vec::new() };
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
     round.disturbed = disturbed(&round);

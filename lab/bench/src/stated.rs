@@ -51,7 +51,7 @@ pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
                 problems.push(format!("line {}: a mark without its end", at + 1));
                 break;
             };
-            // A mark inside code is only an example.
+            // Skips a mark inside code, which is only an example.
             let ahead = line.len() - rest.len() + before.len();
             if line[..ahead].matches('`').count() % 2 == 1 {
                 rest = next;

@@ -29,7 +29,7 @@ pub fn runs() -> Result<PathBuf, Failure> {
 /// Checks that a file is outside the tree, because only `publish` writes into it.
 pub fn outside(file: &Path) -> Result<&Path, Failure> {
     let mut full = std::path::absolute(file)?;
-    // A symbolic link may lead back into the tree.
+    // Resolves symbolic links, which may lead back into the tree.
     for folder in full.clone().ancestors() {
         if let (Ok(real), Ok(rest)) = (folder.canonicalize(), full.strip_prefix(folder)) {
             full = real.join(rest);
@@ -96,12 +96,13 @@ fn changed(start: &str, now: &str) -> Option<String> {
 
 fn present() -> String {
     let git = |words: &[&str]| {
-        // Another git command may run in the tree at the same time.
+        // Takes no optional locks, because another git command may run in the tree at the same
+        // time.
         let output = Command::new("git").arg("--no-optional-locks").args(words).current_dir(root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
-    // Published results do not count as sources.
+    // Ignores published results, which are not sources.
     let changed = git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_none_or(|said| !said.is_empty());
     if changed { commit + "+" } else { commit }
 }

@@ -27,7 +27,8 @@ impl Watch {
 
     /// Returns the average number of sessions in each state. Idle sessions are not counted.
     pub async fn end(self) -> Result<BTreeMap<String, f64>, Failure> {
-        // If the sampling failed, its task has already ended. The error is returned below.
+        // Ignores a failure: if the sampling failed, its task has already ended, and the error is
+        // returned below.
         let _ = self.over.send(());
         Ok(self.looking.await??)
     }

@@ -180,7 +180,7 @@ mod tests {
         let burst: Vec<u64> = (0..5).map(|_| 10_000_000).chain((1..20).map(|nr| 10_000_000 + nr * 100_000)).collect();
         assert!(early(&burst, 10.0, 5).abs() < 1e-9);
         assert!((early(&burst, 10.0, 4) - 0.1).abs() < 1e-9);
-        // A pause does not fill a bucket beyond its burst.
+        // Tests a pause, which does not fill a bucket beyond its burst.
         let after_rest = [0, 10_000_000, 10_000_000, 10_000_000];
         assert!((early(&after_rest, 10.0, 2) - 0.1).abs() < 1e-9);
         assert!(early(&after_rest, 10.0, 3).abs() < 1e-9);

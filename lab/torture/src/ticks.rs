@@ -52,7 +52,7 @@ async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let (first, began) = first_tick(&sql).await?;
     let mut killed = 0;
     for second in (ticks.kill_every..ticks.seconds).step_by(ticks.kill_every.max(1) as usize) {
-        // At this time the process is in the middle of its work.
+        // Waits until the process is in the middle of its work.
         sleep_until(began + Duration::from_secs(second.into()) + Duration::from_millis(10)).await;
         crew.kill(killed % ticks.processes as usize)?;
         killed += 1;

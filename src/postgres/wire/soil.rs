@@ -95,7 +95,7 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
     let (second, after) = word(rest);
     match first {
         "begin" | "start" | "end" | "abort" => true,
-        "commit" => second != "prepared", // the prepared transaction belongs to no session
+        "commit" => second != "prepared", // a prepared transaction is not the session's
         "prepare" => second == "transaction",
         "rollback" => {
             let next = if matches!(second, "work" | "transaction") { word(after).0 } else { second };

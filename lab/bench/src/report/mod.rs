@@ -81,7 +81,8 @@ pub fn pages(results: &Results, folder: &Path) -> Result<(), Failure> {
                 fs::write(folder.join(name), figure)?;
                 drawn.push(*name);
             }
-            // Readers would mistake an earlier report's figure for one of this report.
+            // Removes an earlier report's figure, which readers would mistake for one of this
+            // report.
             None => remove(&folder.join(name))?,
         }
     }

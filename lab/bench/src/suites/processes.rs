@@ -39,8 +39,8 @@ pub(super) fn processes(choice: &Choice) -> Vec<Plan> {
         let apart = CALLERS.into_iter().chain([PLAIN]);
         let mut of: Vec<Plan> =
             apart.map(|contender| sending(format!("{SOME} processes, {name}"), contender, SOME, choice)).collect();
-        // The suite `distance` covers the network delay for contenders whose callers share a
-        // process.
+        // Omits network delays for contenders whose callers share a process: the suite `distance`
+        // covers them.
         let shared = SHARED.into_iter().chain(NEAREST).filter(|_| !name.ends_with("each way"));
         of.extend(
             shared

@@ -28,7 +28,8 @@ pub(super) fn read(choice: &Choice) -> Vec<Plan> {
         plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
     }
     for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
-        // The layer `statements` itself does not wait, and `sql` has no call that waits.
+        // Omits the other layers: `statements` itself does not wait, and `sql` has no call that
+        // waits.
         let case = format!("read-with-poll-{patience}-{n}");
         plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
     }
@@ -67,7 +68,8 @@ pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
             }
         }
     }
-    // These rows also allow a comparison of machines whose commits do not wait for a disk.
+    // Adds rows without fsync, so that machines can also be compared when no commit waits for a
+    // disk.
     for case in ["send-single", "full-cycle"] {
         for contender in LAYERS {
             let mut plan = step("layer-comparison", case, contender, choice);

@@ -42,10 +42,10 @@ async fn send_waits_for_the_disk_of_its_row() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_disk_is_as_it_was_after_a_slow_row() {
-    // With few callers, every caller waits for the disk rather than for the processor.
+    // Uses few callers, so that every caller waits for the disk rather than for the processor.
     let run = || Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$").rows("0.5");
-    // Another process may keep the disk busy during one turn. A disk that was not restored is slow
-    // in every turn.
+    // Repeats the run, because another process may keep the disk busy during one turn. A disk that
+    // was not restored is slow in every turn.
     for turn in 1..=3 {
         let rows = run().await;
         let told: Vec<_> =

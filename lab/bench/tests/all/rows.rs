@@ -36,7 +36,7 @@ async fn measured(group: (&[&str], &str)) {
     // Without autovacuum, dead rows stay until they have been counted.
     let run = || run().args(["--messages", "2000", "--backlog", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
-    // Rows with a standby run after the others.
+    // Ignores the order, because rows with a standby run after the others.
     let sorted = |mut names: Vec<String>| {
         names.sort();
         names
@@ -98,7 +98,7 @@ fn tells(row: &Value, round: &Value) -> bool {
     match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
         "drain" | "ledger" => sent == 0.0 && received > 0.0,
-        // These rows measure waiting consumers, and nothing is sent.
+        // Rows without a rate measure waiting consumers, and nothing is sent.
         "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
         _ => sent > 0.0 && round["sent"] == round["received"],

@@ -99,7 +99,7 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // Autovacuum would also analyze the table, only a little later.
+        // Analyzes the table at once. Autovacuum would do the same a little later.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE apalis.jobs").execute(self.senders.pool()).await?;
         }
@@ -128,8 +128,8 @@ impl Peer {
         // The worker polls in addition to listening, because with notifications alone it does not
         // wake up (README.md).
         strategy = strategy.interval(POLL);
-        // An error of a handler is only an event. After it, the worker would continue with the next
-        // job.
+        // Remembers the error of a handler. For the worker it is only an event, after which it
+        // would continue with the next job.
         let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
         let (events, context) = (failed.clone(), WorkerContext::new(&name));
         let running = WorkerBuilder::new(&context)

@@ -180,7 +180,7 @@ async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
                 notified.notify_one();
             }
         }
-        // This signal wakes a waiting consumer, whose next statement fails with the reason.
+        // Wakes a waiting consumer: its next statement then fails with the reason.
         notified.notify_one();
     });
     Ok(client)

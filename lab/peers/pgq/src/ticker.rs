@@ -32,7 +32,7 @@ impl Ticker {
             started => Self::Daemon(Mutex::new(started?)),
         };
         let ticks = ticker.ticks(admin).await;
-        // The daemon has read the file by this time.
+        // Removes the file, which the daemon has read by this time.
         let _ = std::fs::remove_file(file);
         ticks.map(|()| ticker)
     }

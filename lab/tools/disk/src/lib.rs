@@ -114,7 +114,7 @@ impl Disk {
     pub fn is_full_below(&self, folder: Option<&Path>) -> io::Result<()> {
         let none = 0_u64.to_ne_bytes();
         let Some(folder) = folder else { return self.write(&[(page::LENGTH, &none)]) };
-        // The kernel reports the path of an open file with all links resolved.
+        // Resolves all links, because the kernel reports the path of an open file in this form.
         let path = folder.canonicalize().map_err(|error| named(folder, &error))?;
         let path = path.as_os_str().as_bytes();
         if path.len() > page::LONGEST {
@@ -147,7 +147,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Servers that have mapped the file keep their mapping.
+        // Resets the settings, because servers that have mapped the file keep their mapping.
         let _ = self.write(&[(0, &[0; page::WORDS * 8])]);
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -162,7 +162,7 @@ fn make_folder() -> io::Result<PathBuf> {
         let folder = places.join(format!("trunkline-disk-{}-{count}", std::process::id()));
         match fs::create_dir(&folder) {
             Ok(()) => return readable(&folder, 0o755).map(|()| folder),
-            // A killed process with the same id left this folder.
+            // Tries the next name: a killed process with the same id left this folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(named(&folder, &error)),
         }

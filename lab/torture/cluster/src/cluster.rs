@@ -156,7 +156,7 @@ impl Cluster {
         };
         match (at("leader"), at("sync_standby")) {
             (Some(primary), Some(sync)) => Ok(Roles { primary, sync }),
-            // The roles changed between the two requests.
+            // Tries again, because the roles changed between the two requests.
             _ => Box::pin(self.until_whole()).await,
         }
     }

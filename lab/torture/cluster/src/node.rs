@@ -57,7 +57,7 @@ impl Node {
         let from_others = Proxy::start(SocketAddr::from(([127, 0, 0, 1], port))).await?;
         let (data, config) = (folder.join("data"), folder.join("patroni.yml"));
         let node = Self { name, port, rest, to_etcd, from_others, data, config, patroni: None };
-        // Every JSON document is also valid YAML.
+        // Writes JSON into the YAML file, because every JSON document is also valid YAML.
         fs::write(&node.config, node.settings(&folder, plan).to_string())?;
         Ok(node)
     }
@@ -117,8 +117,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // If PostgreSQL was unpacked into a folder, its WAL receiver loads the system's libpq. That
-        // libpq may be too old for Patroni's settings.
+        // Prefers the libpq of this PostgreSQL, if it was unpacked into a folder. Otherwise its WAL
+        // receiver would load the system's libpq, which may be too old for Patroni's settings.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);

@@ -79,8 +79,8 @@ pub fn signal(pids: &[u32], signal: Signal) {
 pub fn postmaster(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-    // After a SIGKILL the file remains. If its id now belongs to another process, the name of that
-    // process differs.
+    // Checks the name of the process: after a SIGKILL the file remains, and the id in it may now
+    // belong to another process.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     (name.trim() == "postgres").then_some(pid)
 }

@@ -44,7 +44,7 @@ impl Proxy {
         let (cut, is_cut) = watch::channel(Cut::default());
         tokio::spawn(async move {
             loop {
-                // An error here means that too many files are open.
+                // Tries again after an error, which means that too many files are open.
                 let Ok((client, _)) = listener.accept().await else { continue };
                 tokio::spawn(pass(client, to, is_cut.clone()));
             }

@@ -162,8 +162,8 @@ pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
     match op.outcome {
         Outcome::Ok => match op.call.verb {
             Verb::Cancel | Verb::Reschedule => Some(op.ids.contains(&id)),
-            // These calls name a page of ids, and some of these messages may have been gone
-            // already.
+            // It is unknown whether the call changed this message: the call names a page of ids,
+            // and some of these messages may have been gone already.
             Verb::Replay | Verb::Discard | Verb::Handle => None,
             _ => Some(!op.lost.contains(&id)),
         },

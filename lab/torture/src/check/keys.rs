@@ -82,7 +82,7 @@ fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
         done = done.min(ended);
     }
     if queue.dead.contains(&id) {
-        // The message ended with its last attempt, which any process may have made.
+        // A dead message ended with its last attempt, in whichever process that was.
         let last = life.deliveries.iter().map(|delivery| delivery.op.began).max();
         done = done.min(last.unwrap_or_default());
     }

@@ -173,7 +173,8 @@ fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     };
     let charged = |delivery: &&Delivery| match delivery.op.call.verb {
         Verb::Lease => delivery.op.outcome == Outcome::Ok && !released(delivery.attempt),
-        // A handler that did not end may have been abandoned. Then its message was given back.
+        // Omits handlers that did not end: the worker may have abandoned them and given their
+        // messages back.
         Verb::Handle => delivery.op.ended < Micros::MAX && !released(delivery.attempt),
         _ => false,
     };

@@ -40,7 +40,8 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
                 }
                 Some(_) => {}
             }
-            // A replaced message has had two tags, one after the other.
+            // Omits messages that replaced another one: such a message keeps the id, and the id has
+            // two tags, one after the other.
             let replaces = queue.enqueued.get(&tag).is_some_and(|one| one.op.call.verb == Verb::Replace);
             if !replaces && *ids.entry(id).or_insert(tag) != tag {
                 twice.broken(|| case(&format!(", and tag {}", ids[&id])));
@@ -131,7 +132,7 @@ fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule)
     let mut room: u64 = unsure.iter().map(|take| take.call.n).sum();
     for (tag, enqueued) in &queue.enqueued {
         let Enqueued { op, id: Some(id) } = *enqueued else { continue };
-        // A message that was delivered directly was never stored.
+        // Omits messages that were delivered directly, because they were never stored.
         if op.call.verb == Verb::HandOver || queue.is_there(id) || is_accounted_for(queue, id, op) {
             continue;
         }

@@ -24,7 +24,7 @@ fn pauses<'a>(index: &'a Index) -> Vec<(&'a Op, Micros)> {
     let resumes: Vec<&Op> = of(Verb::Resume).filter(|op| op.may_have_happened()).collect();
     let until = |pause: &'a Op| {
         let ends = resumes.iter().filter(|op| op.call.queue == pause.call.queue && op.ended > pause.began);
-        // All queues are resumed at the end of the run.
+        // A pause without a resume ends with the run, because then all queues are resumed.
         let until = ends.map(|op| op.began).fold(index.evidence.about.ended, Micros::min);
         (until > pause.ended).then_some((pause, until))
     };

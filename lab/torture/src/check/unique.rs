@@ -50,7 +50,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, NewMessage<'a>> {
             }
         }
         if queue.dead.contains(&id) {
-            // The message ended with its last attempt, which any process may have made.
+            // A dead message ended with its last attempt, in whichever process that was.
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }
@@ -72,7 +72,7 @@ fn check_two(messages: &HashMap<i64, NewMessage>, two: &mut Rule) {
             let (one, by) = (last.enqueue.name(), message.enqueue.name());
             two.broken(|| format!("{}: message {} by {one}, and message {} by {by}", message.key, last.id, message.id));
         }
-        // Keep the earlier message that lasts longest.
+        // Keeps the earlier message that lasts longest.
         if last.is_none_or(|last| last.key != message.key || last.may_end < message.may_end) {
             last = Some(message);
         }
@@ -84,7 +84,8 @@ fn check_told(index: &Index, messages: &HashMap<i64, NewMessage>, kept: &mut Rul
     for op in index.evidence.ops.iter().filter(told) {
         let (Some(tag), Some(id)) = (op.call.tags.first(), op.ids.first()) else { continue };
         let key = tag::unique(*tag);
-        // A message whose own enqueue has an unknown outcome has no id in any history.
+        // Skips a message whose own enqueue has an unknown outcome, because its id is in no
+        // history.
         let Some(message) = messages.get(id) else { continue };
         if message.key != key || message.enqueue.began > op.ended {
             other.broken(|| format!("{}: of message {id}, which has {}, for {key}", op.name(), message.key));

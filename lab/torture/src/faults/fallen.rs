@@ -23,7 +23,7 @@ impl Fallen {
         if file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut text)).is_err() {
             return Vec::new();
         }
-        // The next call reads a line that the server is still writing.
+        // Leaves an incomplete line, which the server is still writing, to the next call.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.seen = from + whole as u64;
         let text = String::from_utf8_lossy(&text[..whole]);

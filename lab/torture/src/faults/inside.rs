@@ -26,7 +26,7 @@ impl Scene {
         let mut altered = Vec::new();
         while Instant::now() < until {
             let (queue, max_batch) = (*random.among(&plan::QUEUES), *random.among(&[1, 3, 16, 100, 1024]));
-            // The lease is never shorter than the lease that the checker assumes.
+            // Never sets a lease that is shorter than the checker assumes.
             let lease = LEASE + Duration::from_millis(random.below(1000));
             let changes = Changes::new().max_batch(max_batch).lease(lease);
             db.alter_queue(queue, &changes).await.map_err(|error| error.to_string())?;
@@ -58,8 +58,8 @@ impl Scene {
         let (until, mut times, mut in_vain) = (Instant::now() + Duration::from_millis(lasts), 0, 0);
         while Instant::now() < until {
             for queue in plan::QUEUES {
-                // The required gain is negative, so that even a compaction that frees nothing is
-                // made.
+                // Requires a negative gain, so that even a compaction that frees nothing takes
+                // place.
                 let text = "select refused is null from trunkline.compact($1, -1000000000)";
                 match self.client().await?.query_one(text, &[&queue]).await {
                     Ok(row) if row.get(0) => times += 1,
@@ -76,7 +76,7 @@ impl Scene {
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
         let (db, until, mut times) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts), 0);
         while Instant::now() < until {
-            // To the library, this looks as if another version had migrated the schema.
+            // Pretends that another version has migrated the schema.
             let client = self.client().await?;
             let text = "update trunkline.version set functions = 'of another version'";
             client.batch_execute(text).await.map_err(|error| error.to_string())?;

@@ -31,7 +31,8 @@ impl Scene {
         set(self, Some(&*folder))?;
         self.pass(lasts).await?;
         set(self, None)?;
-        // A server without room for its log ends. It restarts only once there is room.
+        // Starts the server again if it has ended: without room for its log it exits, and it can
+        // start only once there is room.
         for _ in 0..50 {
             if self.client().await.is_ok() {
                 return Ok(full.to_owned());

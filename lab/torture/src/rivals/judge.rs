@@ -125,7 +125,7 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(RivalRul
                     op.name()
                 )
             };
-            // This turn held the message during the whole call.
+            // Finds a later turn that held the message during the whole call.
             let held = holder(turns, op.began).filter(|held| held.attempt > *attempt);
             if let Some(held) =
                 held.filter(|held| op.ended < held.ended && held.until.is_some_and(|until| op.ended < until))

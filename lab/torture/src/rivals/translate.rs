@@ -71,7 +71,7 @@ fn one(op: &Op) -> Vec<Op> {
     if op.call.since > 0 {
         lease.began = op.call.since.min(op.began);
     } else {
-        // The start of the lease is unknown.
+        // Omits the length of the lease, because the start of the lease is unknown.
         lease.call.ms = 0;
     }
     let deliveries = op.call.named.iter().zip(&op.call.tags);

@@ -177,7 +177,8 @@ impl Share {
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
             91..96 => {
-                // The lease has already ended, and another consumer may have the message.
+                // Acknowledges too late: the lease has ended, and another consumer may have the
+                // message.
                 user.rest(LEASE + Duration::from_millis(random.within(50, 500))).await;
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }

@@ -187,7 +187,8 @@ impl Producer {
             return;
         }
         let named = ids.iter().map(|id| (*id, 0)).collect();
-        // If a call by ids fails, some of the messages may have been changed.
+        // Counts an error as an unknown outcome, because a failed call by ids may have changed some
+        // of the messages.
         let unsure = |error: trunkline::Error| Said::Unknown(error.to_string());
         if self.random.chance(50) {
             let op = self.user.invoked(Call::new(Verb::Cancel, name).named(named));

@@ -18,7 +18,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
     while !user.is_stopped() {
         let calls = user.tags(random.within(1, 6)).into_iter().map(|tag| (tag, random.chance(30))).collect::<Vec<_>>();
         let ids: Vec<i64> = match random.below(100) {
-            // Concurrent calls share a statement.
+            // Makes concurrent calls, which share a statement.
             0..60 => {
                 let each = calls.into_iter().map(|call| one(&user, &queue, call));
                 join_all(each).await.into_iter().flatten().collect()
@@ -28,7 +28,8 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
         };
         if random.chance(10) && !ids.is_empty() {
             let op = user.invoked(Call::new(Verb::Cancel, plan::UNIQUE).named(ids.iter().map(|id| (*id, 0)).collect()));
-            // If a call by ids fails, some of the messages may have been changed.
+            // Counts an error as an unknown outcome, because a failed call by ids may have changed
+            // some of the messages.
             let unsure = |error: Error| Said::Unknown(error.to_string());
             user.say(op, queue.cancel(&ids).await.map_or_else(unsure, Said::ids));
         }

@@ -144,7 +144,7 @@ impl Client {
             op,
             match ended {
                 Ok(_) => Said::ok(),
-                // A refusal names the message only if the call has a single message.
+                // With a single message, a refusal shows which message lost its lease.
                 Err(Said::Failed(why)) if leases.len() == 1 && why.contains("TL001") => {
                     Said::Ok { ids: Vec::new(), got: Vec::new(), lost: ids }
                 }

@@ -33,7 +33,8 @@ async fn take(user: User, mut consumer: Consumer<String>, name: &'static str, mu
     while !user.is_stopped() {
         let n = random.within(1, 30) as usize;
         if random.chance(20) {
-            // Concurrent calls share a statement. Each call receives a part of the rows.
+            // Makes concurrent calls, which share a statement. Each call receives a part of its
+            // rows.
             let queue = consumer.queue().clone();
             let calls: Vec<_> = (0..random.within(2, 8)).map(|nr| (nr + n as u64) as usize).collect();
             join_all(calls.into_iter().map(|n| take_now(&user, &queue, name, n))).await;

@@ -6,7 +6,8 @@ pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     while !user.is_stopped() {
         if let Err(error) = db.run_schedules(user.stopped()).await {
-            // The call waits while the database is unreachable, so this is a different error.
+            // Reports the error: it is no outage, because the call waits while the database is
+            // unreachable.
             eprintln!("no ticks: {error}");
             user.rest(std::time::Duration::from_millis(100)).await;
         }

@@ -92,7 +92,7 @@ impl User {
         }
     }
 
-    /// Ends leases. `end` is the call of the library.
+    /// Ends leases by the call `end` of the library, and records the call.
     pub async fn end_leases(
         &self,
         verb: Verb,

@@ -92,8 +92,9 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     let delivered = got(std::slice::from_ref(&message));
     let op = user.invoked(Call::new(Verb::Handle, queue).named(vec![(id, message.attempt)]).tags(vec![tag]));
     let mut random = Random::of(tag, message.attempt.unsigned_abs().into());
-    // Some work takes longer than a lease, so that the worker has to renew the lease. In the queue
-    // with keys it also takes longer than the hold on a partition, which other workers wait for.
+    // Makes some work last longer than a lease, so that the worker has to renew the lease. In the
+    // queue with keys, such work also outlasts the hold on its partition, for which other workers
+    // wait.
     let (often, more) = if queue == plan::KEYED { (2, random.within(500, 3_000)) } else { (1, 500) };
     let work = if random.chance(often) { LEASE.as_millis() as u64 + more } else { random.below(40) };
     tokio::time::sleep(Duration::from_millis(work)).await;

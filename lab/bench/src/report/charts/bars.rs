@@ -104,7 +104,7 @@ pub fn distance(results: &Results) -> Figure {
     let mut rows = on_one_server(results, "distance");
     rows.sort_by(|a, b| a.told.delay_ms.total_cmp(&b.told.delay_ms));
     rows.sort_by_key(|row| !is_ours(&row.contender));
-    // Two rows belong to one panel if they differ only in these settings.
+    // Rows that differ only in these settings belong to one panel.
     let near =
         |row: &Row| Told { delay_ms: 0.0, seconds: 0.0, producers: 0, consumers: 0, backlog: 0, ..row.told.clone() };
     let mut cases: Vec<Vec<Race>> = Vec::new();

@@ -51,9 +51,9 @@ impl Contender for Pgmq {
         let connections = settings.producers + consumers + 1;
         let pool = PgPoolOptions::new()
             .max_connections(connections as u32)
-            // Without this setting, sqlx pings the server before every call.
+            // Turns off sqlx's ping before every call.
             .test_before_acquire(false)
-            // The options come from the environment, because sqlx cannot read a URL without a host
+            // Takes the options from the environment, because sqlx cannot read a URL without a host
             // before the path.
             .connect_with(PgConnectOptions::new())
             .await?;
@@ -118,7 +118,8 @@ impl Contender for Pgmq {
             consuming.spawn(async move {
                 tokio::select! {
                     ended = pgmq.consume_by_one(&tally) => ended,
-                    // Otherwise a poll in the server would continue for several seconds.
+                    // Stops at once. Otherwise a poll in the server would continue for several
+                    // seconds.
                     () = tally.over() => Ok(()),
                 }
             });

@@ -106,7 +106,8 @@ impl Page {
         for (at, eight) in room.chunks_exact_mut(8).enumerate() {
             eight.copy_from_slice(&self.word(PATH + at).to_ne_bytes());
         }
-        // The path may have changed during the copy. Then the next call sees the new path.
+        // Returns no path if the path changed during the copy. The next call then sees the new
+        // path.
         let same = length == self.word(LENGTH) && length > 0;
         room.get(..usize::try_from(length).ok()?).filter(|_| same)
     }

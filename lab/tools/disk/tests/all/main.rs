@@ -15,7 +15,7 @@ use trunkline_embedded::Cluster;
 const SLOW: Duration = Duration::from_millis(200);
 
 fn disk() -> Disk {
-    // This is the target folder of this test's own build.
+    // Uses the target folder of this test's own build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     Disk::new(target).expect("the library is built")
 }
@@ -61,7 +61,7 @@ async fn commit_takes_the_fsync_time_that_is_currently_set() {
     disk.fsync_takes(Duration::ZERO).expect("it is written");
     let again = commit(&client).await;
     assert!(again < SLOW, "{again:?}");
-    // A dropped disk is normal again.
+    // Drops the disk while it is slow: it is normal again.
     disk.fsync_takes(SLOW).expect("it is written");
     drop(disk);
     let without = commit(&client).await;
@@ -93,7 +93,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     disk.is_full_below(Some(&server.data_dir().join("base"))).expect("it is written");
     let error = client.batch_execute(FILL).await.expect_err("a full disk");
     assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error:?}");
-    // A write to an existing page makes no file longer, and the log is in another folder.
+    // Writes to an existing page, which makes no file longer. The log is in another folder.
     client.batch_execute("insert into other values (1); checkpoint").await.expect("nothing grows");
     disk.is_full_below(None).expect("it is written");
     client.batch_execute(FILL).await.expect("room again");
@@ -117,7 +117,8 @@ async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
         let ahead = ahead().await - hours as f64 * 3600.0;
         assert!(ahead.abs() < 60.0, "{hours} h: {ahead} s");
     }
-    // Each timeout is a signal, whose handler reads the time in the middle of allocations.
+    // Causes many timeouts. Each is a signal whose handler reads the time in the middle of
+    // allocations.
     let session: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("told").get(0);
     client.batch_execute("set statement_timeout = 1").await.expect("set");
     for turn in 0..1000 {

@@ -162,7 +162,7 @@ impl User {
             let archived = self.queue.archive(name, message.msg_id).await;
             self.history.end(op, archived, |archived| lost(*archived, message.msg_id));
         }
-        // A failed message is read again after its visibility timeout.
+        // Leaves a failed message, which is read again after its visibility timeout.
     }
 
     fn call(&self, verb: &str, queue: &str, message: &Message<Payload>, ms: u64) -> u64 {
