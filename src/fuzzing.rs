@@ -115,7 +115,7 @@ mod tests {
     /// Inputs that failed in earlier runs of these targets, and whose defects have been fixed.
     #[test]
     fn earlier_findings_stay_fixed() {
-        super::array(b""); // an id at the maximum of its type
+        super::array(b""); // `array` also passes the maximum id, which overflowed
     }
 
     proptest! {

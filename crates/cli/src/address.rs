@@ -64,7 +64,8 @@ fn is_torn(rest: &str) -> bool {
 /// and any text that could belong to a password in a malformed string.
 pub fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
-    // A password may contain any character except `@`, but users also write an unescaped `@`.
+    // Splits at the first `@`, which a password may not contain. But users also write an unescaped
+    // `@`, so the rest is searched, too.
     let (user, rest) = match rest.split_once('@') {
         Some((login, rest)) => {
             let user = login.split(':').next().unwrap_or_default();

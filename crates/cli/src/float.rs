@@ -78,8 +78,8 @@ pub fn text<T: Float>(number: T) -> String {
         if !whole(&scientific).is_some_and(|digits| is_between(number.parts(), digits)) {
             break;
         }
-        // Rust's output may lie exactly half way between two numbers. Parsing rounds it to the
-        // right one, but Postgres avoids such digits.
+        // Adds a digit: these digits may lie exactly half way between two numbers. Parsing would
+        // round them to the right number, but Postgres avoids such digits.
         scientific = format!("{number:.*e}", after_point + 1);
     }
     let Some((mantissa, exponent)) = scientific.split_once('e').and_then(|(m, e)| Some((m, e.parse::<i32>().ok()?)))

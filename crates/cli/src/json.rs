@@ -44,7 +44,7 @@ impl Line {
     /// added as a string, or in hexadecimal digits if they are not valid text.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {
-            // Line breaks inside strings are escaped, so these line breaks are outside strings.
+            // Replaces line breaks outside strings. Inside strings, JSON escapes them.
             (name, text) if of_json => self.with_raw(name, &text.replace(['\n', '\r'], " ")),
             (name, text) => self.with(name, text),
         }

@@ -127,7 +127,8 @@ async fn of_page(page: &[String], known: &BTreeMap<String, bool>, db: &Db) -> tr
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
     let mut lines: Vec<QueueCounts> =
         db.run_in_catalog(&counts, ()).await?.into_iter().map(|counted| line(counted, known)).collect();
-    // The server may count in several parallel processes, so the order of the rows is undefined.
+    // Finds each row by name. The server may count in several parallel processes, so the order of
+    // the rows is undefined.
     let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
     Ok(page.iter().filter_map(next).collect())
 }
@@ -167,7 +168,8 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
         let stats = queue.stats().await;
         let is_paused = |shard| queue.on(shard).is_ok_and(|part| part.description().is_paused);
         let is_paused_somewhere = stats.parts.iter().any(|part| is_paused(part.shard));
-        // A sum of no counts would look like an empty queue.
+        // Returns an error if nothing was counted, because a sum of no counts would look like an
+        // empty queue.
         if let Some(error) = error_of_all(&stats.parts) {
             if !(is_all && lacks_right(error)) {
                 return Err(error.clone().into());

@@ -68,7 +68,7 @@ impl Account {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PG")) {
             command.env_remove(name);
         }
-        // macOS needs a valid locale; without one the server stops with "became multithreaded
+        // Sets a valid locale for macOS. Without one the server stops with "became multithreaded
         // during startup".
         command.env("LC_ALL", "C");
         command
@@ -138,6 +138,6 @@ pub(crate) enum Mode {
 /// `None` if the user does not exist.
 fn id(arguments: &[&str]) -> Result<Option<u32>> {
     let output = Command::new("id").args(arguments).output().map_err(Error::because("cannot run `id`"))?;
-    // macOS prints the number of the user `nobody` as -2.
+    // Also accepts -2, which macOS prints as the number of the user `nobody`.
     Ok(String::from_utf8_lossy(&output.stdout).trim().parse::<i64>().ok().map(|number| number as u32))
 }

@@ -66,7 +66,8 @@ impl Cluster {
         let account = Account::of_the_server()?.of_the_owner(&path.join("data"));
         let home = Home::kept(path, &account)?;
         let _lock = home.lock()?;
-        // Another process may have stopped the server before this one got the lock.
+        // Checks again, because another process may have stopped the server before this one got the
+        // lock.
         match Running::in_data(&home.data()) {
             Some(_) => Self::at(path).stay(true).start_kept(account, home).map(Some),
             None => Ok(None),
@@ -194,7 +195,8 @@ impl Builder {
         let binaries = self.programs(Some(&home.data()))?;
         let is_running = Running::in_data(&home.data()).is_some();
         if !is_running {
-            // The watchdog ignores the server that a file from before the start describes.
+            // Removes an old `postmaster.pid`. If the file stays, the watchdog ignores the server
+            // that it describes.
             running::forget_stale(&home.data());
         }
         let end = if self.stay || is_running { End::Stay } else { End::Stop };
@@ -225,7 +227,8 @@ impl Builder {
         let mut cluster = Cluster { account, binaries, home, settings, environment, end, socket_dir, watchdog };
         let running = cluster.run().inspect_err(|_| {
             if cluster.end == End::Stop {
-                // The caller holds the lock, for which the end of the cluster would wait.
+                // Stops the server here, because the caller holds the lock for which the end of the
+                // cluster would wait.
                 let _ = server::stop(&cluster.account, &cluster.home.data(), Stop::Fast);
                 cluster.end = End::Stay;
             }

@@ -43,7 +43,7 @@ impl Home {
         let lock = root.join("lock");
         if !lock.exists() {
             let mut others = root.read_dir().map_err(Error::at("cannot read the folder", &root))?.flatten();
-            // Another process may be creating the same cluster now.
+            // Checks the lock again, because another process may be creating the same cluster now.
             if others.any(|entry| entry.file_name() != "lock") && !lock.exists() {
                 let root = root.display();
                 return Err(Error::new(format!(

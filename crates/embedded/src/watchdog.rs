@@ -68,7 +68,8 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // The line is effective even if another process has inherited the pipe and keeps it open.
+        // Writes a line before it closes the pipe, because another process may have inherited the
+        // pipe and keep it open.
         let farewell = self.leash.take().map(|leash| File::from(leash).write_all(b"\n"));
         drop(farewell);
         let _ = self.shell.wait();
@@ -89,7 +90,8 @@ mod tests {
         let home = Home::temporary(&account).unwrap();
         fs::create_dir(home.data()).unwrap();
         let file = home.data().join("postmaster.pid");
-        // A shell's background jobs ignore some signals, and so do their children.
+        // Resets the signals, because a shell's background jobs ignore some of them, and so do
+        // their children.
         let mut server = account.command("env").args(["--default-signal", "sleep", "3600"]).spawn().unwrap();
         let pid = server.id();
         let text = |start: &str| format!("{pid}\n/data\n{start}\n5432\n/data\n");
@@ -100,7 +102,8 @@ mod tests {
         let ended = thread::spawn(move || server.wait().unwrap());
         drop(watchdog);
         if !ended.is_finished() {
-            // The script ended without a signal, or its signal has not ended the process yet.
+            // Kills the process: the script ended without a signal, or its signal has not ended the
+            // process yet.
             let _ = Command::new("kill").args(["-s", "KILL", &pid.to_string()]).status();
         }
         let signal = ended.join().unwrap().signal().unwrap();

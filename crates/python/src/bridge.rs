@@ -75,8 +75,8 @@ impl List {
             was_empty
         };
         if was_empty {
-            // If the pipe is full, the loop is already awake. If the pipe is closed, it has no
-            // reader.
+            // Ignores an error: if the pipe is full, the loop is already awake, and if the pipe is
+            // closed, it has no reader.
             let _ = (&self.wake).write(&[1]);
         }
     }

@@ -36,7 +36,7 @@ impl Ending {
             let ending = ending.cast::<PyTuple>()?;
             let kind = ending.get_item(0)?;
             let reason = ending.get_item(2)?;
-            // A Python text may contain lone surrogates.
+            // Replaces lone surrogates, which a Python text may contain.
             let (kind, reason) =
                 (kind.cast::<PyString>()?.to_string_lossy(), reason.cast::<PyString>()?.to_string_lossy());
             Ok(match &*kind {

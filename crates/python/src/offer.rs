@@ -75,7 +75,8 @@ impl Offer {
         let make = |messages: Vec<trunkline::Message<Py<PyAny>>>| {
             let list = messages.into_iter().map(|message| Py::new(py, Message::of(message)));
             let list = list.collect::<PyResult<Vec<_>>>().and_then(|list| PyList::new(py, list));
-            // A later signal is raised after the call, when the caller owns the messages.
+            // Checks for a signal at the last moment. A later one is raised after the call, when
+            // the caller owns the messages.
             let outcome = interrupted.take().map_or(list, Err).and_then(|list| py.check_signals().map(|()| list));
             outcome.map_err(|error| interrupted.replace(Some(error))).ok()
         };

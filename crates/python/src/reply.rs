@@ -102,8 +102,8 @@ fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Se
                 pause = (pause * 2.0).min(GREENLETS.1);
                 if let Err(signal) = paused {
                     task.abort();
-                    // The task may still send an answer. The receiver is dropped within the
-                    // runtime, so that the answer releases its messages.
+                    // Drops the receiver within the runtime: the task may still send an answer,
+                    // which then releases its messages.
                     let _within = handle.enter();
                     drop(answered);
                     return Err(signal);

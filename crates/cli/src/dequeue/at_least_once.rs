@@ -23,8 +23,7 @@ impl Delivery {
         if outcome.is_ok() {
             outcome = self.until_read(&mut held).await;
         }
-        // Even after an error, messages that were read are acknowledged, and all others are given
-        // back.
+        // Acknowledges messages that were read and gives all others back, even after an error.
         let delivered = self.outlet.end(self.stop.is_asked()).await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();

@@ -23,8 +23,8 @@ impl Delivery {
             }
             let room = self.outlet.room().min(CHUNK);
             if room < CHUNK.min(PIPE) / 2 {
-                // The reader is slow. Messages that are taken now would have to wait in this
-                // program.
+                // Waits for the slow reader, because messages that are taken now would have to wait
+                // in this program.
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(2)) => continue,
                     () = self.stop.asked() => break,

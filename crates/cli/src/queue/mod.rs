@@ -129,7 +129,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         Verb::Drop { name, yes } => {
             let place = database.place();
             crate::confirm(format!("drop queue {name:?} in {place}, with all that is in it"), yes).await?;
-            // An earlier call may have dropped the queue on some of the servers.
+            // Ignores servers without the queue if it exists on another one: an earlier call may
+            // have dropped the queue on some of the servers.
             let (mut is_dropped, mut missing) = (false, None);
             for (place, db) in database.connect_each().await? {
                 match db.drop_queue(&name).await {

@@ -129,7 +129,7 @@ pub fn runs_nothing(exec: &str, variable: impl Fn(&str) -> Option<String>) -> bo
             Some(inside) => inside.strip_suffix(":-").or(inside.strip_suffix('-')).unwrap_or(inside),
             None => name,
         };
-        // The line itself, or the program for each message, may set the variable.
+        // Omits variables that the line itself, or the program for each message, may set.
         let may_be_set = name.starts_with("TRUNKLINE_") || exec.contains(&format!("{name}="));
         is_name(name) && !may_be_set && variable(name).is_none_or(|value| value.trim().is_empty())
     };

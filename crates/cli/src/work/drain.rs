@@ -33,7 +33,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
         let stats = queue.stats().await;
         pause = after(asked.elapsed());
         match stats {
-            // `leased` includes messages that are leased but not started yet.
+            // Waits for leased messages, too. Some of them may not have started yet.
             Ok(stats) if stats.due == 0 && idle() => {
                 if stats.leased == 0 || quiet.get_or_insert_with(Instant::now).elapsed() >= QUIET {
                     return;

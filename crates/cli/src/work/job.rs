@@ -97,8 +97,8 @@ impl Job {
         command.args(["-c", GATE, &self.exec]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !self.pass_credentials {
-            // If a command printed its environment, the credentials would be in the error of a dead
-            // letter.
+            // Removes the credentials: if a command printed its environment, they would be in the
+            // error of a dead letter.
             command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
         }
         command.envs(self.environment(id, message)).kill_on_drop(true);
@@ -113,7 +113,8 @@ impl Job {
             ("TRUNKLINE_ATTEMPT", message.attempts().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
-        // Programs look for these environment variables, which OpenTelemetry proposes.
+        // Sets the environment variables that OpenTelemetry proposes, because other programs look
+        // for them.
         let trace = [("TRACEPARENT", "traceparent"), ("TRACESTATE", "tracestate")];
         all.extend(trace.into_iter().filter_map(|(name, key)| Some((name, message.metadata.get(key)?.to_owned()))));
         all

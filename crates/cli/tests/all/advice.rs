@@ -46,7 +46,8 @@ fn role_that_gets_the_right_in_the_error_may_run_the_verb() {
         trunkline.ok(&["enqueue", "q", "x", "--unique", "there"]);
         for kind in ["nothing", "producer"] {
             let (name, theirs) = role(&trunkline, kind);
-            // Grants a right in any case, because every right includes the right to use the schema.
+            // Grants a right on another queue, if not on this one, because every right includes the
+            // right to use the schema.
             trunkline.ok(&["grant", if kind == "nothing" { "other" } else { "q" }, "--producer", &name]);
             let output = theirs.run(args);
             let error = String::from_utf8_lossy(&output.stderr).into_owned();

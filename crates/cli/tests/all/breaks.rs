@@ -149,7 +149,7 @@ fn acknowledgement_with_lost_answer_repeats_nothing_and_warns() {
     sql(&near.url, r"select trunkline.enqueue('q', 'one'::bytea)");
     assert_eq!(follower.line(), "one");
     eventually("the acknowledgement is under way", || !rows(&near.url, WAITS).is_empty());
-    // The answer reaches only the proxy.
+    // Stops the proxy, so that the answer reaches only the proxy.
     stop(&proxy);
     drop(held);
     eventually("it is acknowledged", || rows(&near.url, "select id from trunkline.queue_q").is_empty());

@@ -109,8 +109,8 @@ fn slow_reader_keeps_the_leases_of_what_it_has_not_read() {
     let mut child = trunkline.start(&["dequeue", "q"]);
     let mut out = child.stdout.take().expect("it is piped");
     let counts = || trunkline.json(&["stats", "--json"]).remove(0);
-    // A lease is extended after a third of a second. Not extended, it would end after a second, and
-    // the message would be dead.
+    // Checks that the lease is extended after a third of a second. Otherwise it would end after a
+    // second, and the message would be dead.
     let lasts = || rows(&trunkline.url, "select max(due_at) from trunkline.queue_q");
     let mut found = Vec::new();
     for left in (0..10).rev() {
@@ -217,7 +217,7 @@ fn at_most_once_never_prints_twice_however_it_ends() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), all);
-    // This mode may lose at most one full pipe and one chunk.
+    // Allows for one full pipe and one chunk, which this mode may lose.
     assert!(all > NUMBERS as usize - 28_000, "{all}");
 }
 

@@ -58,7 +58,8 @@ pub fn helps_in(columns: usize) -> Vec<(String, String)> {
             program().args(&path).arg("--help").env("COLUMNS", columns.to_string()).stdin(Stdio::null()).output();
         let help = String::from_utf8(output.expect("the program runs").stdout).expect("help is text");
         let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-        // A verb's name begins in column two; a continued line is indented further.
+        // Finds the verbs: their names begin in column two, and continued lines are indented
+        // further.
         let named = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
         let verbs = named.filter_map(|line| line.split(' ').next()).filter(|verb| *verb != "help");
         let mut below: Vec<Vec<String>> =

@@ -149,8 +149,8 @@ fn older_migrate_changes_nothing() {
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
-    // An older program that read the schema before this migration continues to record its own
-    // steps. The server must refuse its whole transaction.
+    // Simulates an older program that read the schema before this migration and continues to record
+    // its own steps. The server must refuse its whole transaction.
     sql(
         &new.url,
         "do $$ begin

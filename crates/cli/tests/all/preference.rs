@@ -53,7 +53,7 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     let wanted = format!("database: PGHOST={host} PGPORT={port} PGUSER={user} PGDATABASE={database}\n");
     assert!(out.contains("by_variables") && said == wanted, "{out} {said}");
 
-    // An empty option results from an unset shell variable. It must not select another database.
+    // Tests an empty option, as from an unset shell variable. It must not select another database.
     for variable in ["postgres://nowhere.invalid", ""] {
         let mut empty = with_variables();
         empty.args(["queue", "list", "--database-url="]).env_remove("DATABASE_URL");
@@ -72,7 +72,8 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     let (out, said) = shown(service);
     assert!(out.contains("by_url") && said == "database: PGSERVICE=s PGHOST=nowhere.invalid\n", "{out} {said}");
 
-    // The user's name does not select a database, and the private PostgreSQL needs no account.
+    // Tests the private PostgreSQL: the user's name selects no other database, and no account is
+    // needed.
     let mut private = start();
     private.env("PGUSER", "nobody").env("PGPORT", "1").env("PGOPTIONS", "-c nonsense=");
     let (out, said) = shown(private);

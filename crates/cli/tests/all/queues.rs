@@ -226,8 +226,8 @@ fn sixty_queues_are_counted_with_few_transactions() {
         });
         rows(&trunkline.url, transactions)[0].parse::<i64>().expect("a number")
     };
-    // Autovacuum may work in the database in the meantime, so the least of some counts is the
-    // program's.
+    // Uses the smallest of five counts, because autovacuum may work in the database during some of
+    // them.
     let counts = (0..5).map(|_| {
         let (before, stats, asked) = (number(), trunkline.json(&["stats", "--json"]), polls.get());
         (number() - before - 2 * (polls.get() - asked), stats) // each new session counts as a transaction, too

@@ -75,7 +75,7 @@ fn a_follower_waits_for_a_server_that_takes_writes() {
     let place = Place::new();
     let mut child = place.trunkline.start(&["dequeue", "q", "--follow"]);
     let out = BufReader::new(child.stdout.take().expect("it is piped"));
-    // A message is acknowledged only after it was read, so a reader reads all the time.
+    // Reads all the time, because the program acknowledges a message only after it was read.
     let reader = spawn(|| out.lines().map_while(Result::ok).collect::<Vec<_>>());
     place.survives(child, "trying again until the database answers");
     assert_eq!(reader.join().expect("it reads"), ["7", "7"]);

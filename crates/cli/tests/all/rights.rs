@@ -129,7 +129,8 @@ fn all_rights_of_a_call_are_granted_or_none() {
     assert!(code == 1 && error.contains("there is no role \"no such role\"; nothing was changed"), "{error}");
     assert!(error.contains("`create role NAME login`"), "{error}");
     may_not(&theirs, &["enqueue", "q", "x"]);
-    // A name that was created without quotes is in lower case.
+    // Grants the right to a role whose name was created without quotes, and is therefore in lower
+    // case.
     trunkline.ok(&["grant", "q", "--producer", &one, "--consumer", &other.to_lowercase()]);
     theirs.ok(&["enqueue", "q", "x"]);
     let others = Trunkline { url: others.url.replace(&other, &other.to_lowercase()) };

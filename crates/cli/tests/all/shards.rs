@@ -30,7 +30,8 @@ fn shards(both: &Trunkline) -> Vec<String> {
 fn messages_go_to_all_servers_and_come_from_all() {
     let both = two();
     let shards = shards(&both);
-    // Each run of the program starts with one of the two servers.
+    // Runs the program until both servers received a message, because each run starts with one of
+    // them.
     let of = |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
     let mut seen = [0, 0];
     eventually("both get something", || {
@@ -166,7 +167,7 @@ fn drain_that_moves_survives_any_number_of_kills() {
     sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
     sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
     sql(other, "create table got (payload text)");
-    // Moves are slowed down, so that many messages are left at each kill.
+    // Slows down moves, so that many messages are left at each kill.
     sql(
         from,
         "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;
@@ -204,7 +205,7 @@ fn messages_of_an_interrupted_move_are_shown_and_not_forgotten() {
     let from = urls(&both)[1];
     sql(from, "select trunkline.enqueue('q', 'moves'::text)");
     both.ok(&["shard", "drain", "--move", &shard]);
-    // A drain that is killed leaves such a row. Its target is a shard that was not named.
+    // Inserts a row as a killed drain leaves it. Its target is a shard that was not named.
     sql(
         from,
         "insert into trunkline.moving values ('q', 77, 1048576, now(), now(), 0, 0, null, 3, '{a,b,c}', null, null)",

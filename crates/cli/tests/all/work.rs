@@ -109,7 +109,7 @@ fn bytes_reach_a_command_as_they_are() {
 #[test]
 fn a_command_need_not_read_its_input() {
     let trunkline = Trunkline::with_queue(&[]);
-    // Each message is much larger than a pipe's buffer.
+    // Sends messages that are much larger than a pipe's buffer.
     for exec in ["true", "exec <&-; sleep 0.1", "head -c 5 > /dev/null"] {
         let mut enqueue = trunkline.command(&["enqueue", "q", "--lines", "-"]);
         let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
@@ -167,7 +167,7 @@ fn command_that_takes_too_long_ends_with_all_its_children() {
     trunkline.ok(&["enqueue", "q", "hears", "is deaf"]);
     let exec =
         "read -r how; echo $$ >> $DIR/groups; [ \"$how\" = hears ] || trap '' TERM; sleep 600 & sleep 600 & wait; wait";
-    // The timeout is so long that even a busy machine starts both commands, one of which ignores
+    // Uses a timeout so long that even a busy machine starts both commands. One of them ignores
     // SIGTERM.
     let args = ["work", "q", "--drain", "--retries", "0", "--timeout", "10", "--concurrency", "2", "--exec", exec];
     let began = Instant::now();

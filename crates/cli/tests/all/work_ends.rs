@@ -89,7 +89,7 @@ fn messages_of_killed_program_come_back_when_leases_end() {
 
 #[test]
 fn signal_under_load_loses_repeats_and_counts_nothing() {
-    // There are so many messages that some are left for each signal, even if it comes late.
+    // Uses so many messages that some are left for each signal, even if the signal comes late.
     let place = Place::new(2000, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
     for name in ["TERM", "INT", "HUP"] {
@@ -260,7 +260,7 @@ fn a_command_whose_lease_is_lost_is_ended() {
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);
-    // The first program has leased the whole batch when the poison message kills it.
+    // The poison message kills the first program once the whole batch is leased and started.
     let strike = "while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID; sleep 600";
     let together = format!("{NOTE} if [ $number = 0 ]; then {strike}; else {WAIT} fi");
     let mut first = place.work(&together, &["--concurrency", "9"]);

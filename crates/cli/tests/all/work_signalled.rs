@@ -51,8 +51,8 @@ fn commands_signalled_with_program_are_given_back_without_counted_attempts() {
         let place = Place::new(3, &["--max-attempts", "1"]);
         let child = place.work(exec, &["--concurrency", "2"]);
         eventually("two run", || place.lines("groups").len() == 2);
-        // One process signals the commands and then the program, which must get its signal within
-        // half a second.
+        // Signals the commands and then the program, with one process. The program must get its
+        // signal within half a second.
         let groups = place.lines("groups").into_iter().map(|id| format!("-{id}"));
         let all = groups.chain([child.id().to_string()]);
         let sent = Command::new("kill").args(["-s", name, "--"]).args(all).status();

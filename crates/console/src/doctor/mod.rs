@@ -240,7 +240,8 @@ impl Doctor {
             let Some(texts) = Text::all_of(texts) else { continue };
             match limit.answer(self.rows(db, check, texts)).await {
                 Ok(Ok(found)) => findings.extend(found),
-                // The server refused the statement because of one of the queues, or took too long.
+                // Asks for each queue separately: the server refused the statement because of one
+                // of the queues, or took too long.
                 Ok(Err(_)) => {
                     for queue in queues {
                         let text = checks::of_queue(db, text, queue);

@@ -123,7 +123,7 @@ impl Metrics {
     /// already taking them, waits for that task instead.
     async fn look(self, db: Db) {
         let Ok(_looking) = self.looking.try_lock() else { return drop(self.looking.lock().await) };
-        // If the connection breaks, the old samples stay.
+        // Keeps the old samples if the connection breaks.
         let taken = self.take_samples(&db).await;
         self.picture().problem = taken.err().map(|error| error.to_string());
     }

@@ -115,7 +115,8 @@ impl Guard {
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
-                // If the header occurs twice, the visitor may have sent one of the two values.
+                // Refuses a header that occurs twice, because the visitor may have sent one of the
+                // two values.
                 let mut named = headers.get_all(header.as_str()).iter();
                 let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
                 let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };

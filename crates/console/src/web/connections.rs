@@ -125,7 +125,7 @@ async fn converse(
 /// Reads the whole body of a request. Refuses a body that arrives too slowly or is too large.
 pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    // Only a visitor who is logged in may send a large form.
+    // Accepts a large form only from a visitor who is logged in.
     let is_known = head.extensions.get::<Visitor>().is_some() && head.uri.path() != "/login";
     let most = if is_known { BODY } else { BODY_OF_LOGIN };
     match timeout(bounds.patience, to_bytes(body, most)).await {

@@ -31,8 +31,8 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     if let Err(error) = action.check(&site.db, &is).await {
         return failed(&site, &visitor, form, &action, &error).await;
     }
-    // Counts the dead letters now, because letters that die after the question are not affected by
-    // the answer.
+    // Counts the dead letters before the question, because the answer does not affect letters that
+    // die later.
     let (count, counted) = match action.count(&site.db).await {
         Ok(Count::Of(count, counted)) => (Some(words::thousands(count)), counted),
         Ok(Count::Late(counted)) => (Some("not known, because counting takes too long".to_owned()), counted),

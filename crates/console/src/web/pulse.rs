@@ -179,8 +179,8 @@ impl Pulse {
 /// Samples once, and returns how long to wait before the next sample. If the sample fails, the old
 /// numbers stay.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
-    // This list waits for no lock. If the list of queues is locked, the next statement would occupy
-    // a shared connection.
+    // Asks for this list first, because it waits for no lock. If the list of queues is locked, the
+    // next statement would occupy a shared connection.
     let named = metrics.list(db).await;
     let begun = Instant::now();
     let listed = match named {
@@ -199,8 +199,8 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
         None => picture.listed_at.is_none_or(|at| at.elapsed() >= ANSWER),
     };
     if listed.is_some() && !picture.is_lost && picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // If this fails, the statement below also fails, and its error is reported. A locked table
-        // costs only these numbers.
+        // Ignores an error: the statement below then also fails, and its error is reported. A
+        // locked table costs only these numbers.
         let besides = timeout(ANSWER, statement::besides(db)).await;
         picture.besides = Arc::new(besides.ok().and_then(Result::ok).unwrap_or_default());
         picture.besides_at = Some(Instant::now());
@@ -236,7 +236,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
 /// Writes the latest point of each queue for all consoles, and reads the last hour that all
 /// consoles have written.
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
-    // An older point would be stored as this minute's point.
+    // Omits older points, which would be stored as this minute's.
     let fresh = |point: &&Point| point.at.elapsed() < POINT;
     let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back().filter(fresh)?)));
     let hour = history::share(db, last.collect()).await?;

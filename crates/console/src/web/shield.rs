@@ -48,8 +48,8 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     if !path.starts_with("/assets/") {
-        // A browser does not send a form again when the visitor goes back to its confirmation page.
-        // So it needs a stored copy of that page.
+        // Lets the browser keep a confirmation page. When the visitor goes back to it, the browser
+        // does not send the form again, and so needs a stored copy.
         let kept = if path.starts_with("/act") { "private, no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     }
@@ -61,8 +61,8 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
-        // Another site can point its own host name at this machine. Without this check, that site's
-        // pages would be admitted.
+        // Refuses other host names. Another site can point its own host name at this machine;
+        // without this check, that site's pages would be admitted.
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
@@ -152,7 +152,8 @@ mod tests {
         };
         assert!(of(&[]));
         assert!(of(&[("origin", "http://127.0.0.1:7070"), ("sec-fetch-site", "same-origin")]));
-        // A proxy has changed the host. The browser compared the origin with the name that it used.
+        // Accepts a host that a proxy has changed, because the browser compared the origin with the
+        // name that it used.
         assert!(of(&[("origin", "https://console.example"), ("sec-fetch-site", "same-origin")]));
         assert!(!of(&[("origin", "https://console.example"), ("sec-fetch-site", "none")]));
         assert!(!of(&[("origin", "http://evil.example")]));

@@ -115,7 +115,7 @@ impl Sieve {
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
-    // A form would send a carriage return at the end as CR LF.
+    // Removes a carriage return at the end, which a form would send as CR LF.
     let line = format!("case when {error} like 'Traceback %' then coalesce({last}, {first}) else {first} end");
     format!("pg_catalog.left(pg_catalog.rtrim({line}, E'\\r'), 500)")
 }

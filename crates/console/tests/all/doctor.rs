@@ -272,7 +272,8 @@ async fn the_notification_queue_is_looked_at() {
     let slow = connect(&ward.server.url("postgres")).await;
     slow.batch_execute("listen something").await.expect("listens");
     slow.batch_execute("begin; select 1").await.expect("and does not read");
-    // The notification queue holds eight gigabytes, so a finding requires four hundred megabytes.
+    // Fills the notification queue up to four hundred megabytes. It holds eight gigabytes, and a
+    // finding requires a twentieth.
     let fill = "select pg_notify('something', repeat('x', 7000) || i) from generate_series(1, 20000) i";
     let mut rounds = 0;
     while ward.of("notifications").await.is_empty() && rounds < 8 {

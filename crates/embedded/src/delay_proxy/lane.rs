@@ -50,8 +50,8 @@ impl Lane {
         if state.closed {
             return false;
         }
-        // If the lane already has pieces, the reader is waiting for the due time of the first piece
-        // and needs no wake-up.
+        // Wakes the reader only for the first piece. If the lane already has pieces, the reader is
+        // waiting for the due time of the first one.
         if state.pieces.is_empty() {
             self.filled.notify_one();
         }

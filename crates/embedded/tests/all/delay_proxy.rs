@@ -65,8 +65,8 @@ fn a_round_trip_takes_the_delay_twice_and_little_more() {
 
 #[test]
 fn the_bandwidth_stays() {
-    // 20 MB are at least 306 pieces of 64 KiB. If each piece waited for the previous one, they
-    // would take more than 15 seconds.
+    // Sends 20 MB, which are at least 306 pieces of 64 KiB. If each piece waited for the previous
+    // one, they would take more than 15 seconds.
     let (_proxy, mut client, server) = connect(Duration::from_millis(50), |stream| read_all(stream).len());
     let (bytes, start) = (vec![7; 20_000_000], Instant::now());
     client.write_all(&bytes).unwrap();
@@ -188,7 +188,7 @@ fn a_cut_comes_after_exactly_so_many_bytes_and_once() {
 
 #[test]
 fn the_end_of_the_proxy_ends_everything_at_once() {
-    // No other test listens on this address, so a released port refuses connections.
+    // Uses an address on which no other test listens, so that a released port refuses connections.
     let host = if cfg!(target_os = "linux") { "127.0.0.77" } else { "127.0.0.1" };
     for listen in [format!("{host}:0"), "0.0.0.0:0".to_owned()] {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -205,8 +205,8 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
         assert!(TcpStream::connect(addr).is_err());
-        // The threads of the connections have ended, but the system may need a moment to remove
-        // them.
+        // Waits: the threads of the connections have ended, but the system may need a moment to
+        // remove them.
         eventually(|| threads(addr.1) == 0);
     }
 }

@@ -36,8 +36,8 @@ fn kill(mut owner: Child) {
 
 #[test]
 fn a_killed_owner_leaves_no_server_and_no_folder() {
-    // A process that another test is starting must not inherit the pipe that signals the owner's
-    // end.
+    // Starts the owner in a separate test process, so that a process that another test is starting
+    // does not inherit the pipe that signals the owner's end.
     let mut owner = again::part("killed::owner", Path::new("temporary")).spawn().unwrap();
     let (pid, folder) = told(&mut owner);
     assert!(is_alive(pid));

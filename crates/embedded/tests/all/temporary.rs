@@ -55,7 +55,7 @@ fn server_keeps_its_given_environment_over_a_restart() {
     let say = |statement: &str| ask(cluster.socket_dir(), cluster.port(), statement);
     say("CREATE TABLE given (value text)");
     for start in ["first", "second"] {
-        // A program that the server starts inherits the server's environment.
+        // Prints the server's environment, which a program that the server starts inherits.
         say("COPY given FROM PROGRAM 'echo \"$TRUNKLINE_GIVEN $PGAPPNAME\"'");
         assert_eq!(say("SELECT value FROM given").as_deref(), Some(&*format!("{given} ours")), "{start} start");
         say("TRUNCATE given");

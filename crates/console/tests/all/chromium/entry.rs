@@ -115,7 +115,7 @@ async fn another_site_can_neither_act_nor_frame() {
     let site = with_users().await;
     browser.log_in(&site, "ada", PASSWORD).await;
     browser.open(&site, "/queues/q").await;
-    // The worst case: the other site knows the token of the session.
+    // Assumes the worst case: the other site knows the token of the session.
     let csrf = browser.run("return document.querySelector('[name=csrf]').value", json!([])).await;
     let (port, serving) = elsewhere(site.address, csrf.as_str().expect("text").to_owned()).await;
     // The first site's host name differs from the console's. The second site differs only in its

@@ -75,7 +75,7 @@ async fn the_first_page_comes_within_its_budget() {
             const all = [page, ...performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/live'))];
             return page.domContentLoadedEventEnd > 0 && { took: page.domContentLoadedEventEnd, bytes: all.reduce((sum, one) => sum + one.encodedBodySize, 0),
                 files: all.length }";
-    // The best of several attempts counts, because the machine may be busy. In a debug build the
+    // Uses the best of several attempts, because the machine may be busy. In a debug build the
     // limit only catches hangs: pages took 137 ms next to other tests, and 97 ms alone.
     let most = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
     let mut best = f64::MAX;

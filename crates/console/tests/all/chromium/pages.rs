@@ -62,7 +62,7 @@ async fn every_page_fits_and_shows_what_it_is_for() {
         browser.resize(size).await;
         for (path, text) in all(&site).await {
             browser.open(&site, &path).await;
-            // An event of an earlier sample may still be in transit.
+            // Waits for the text, because an event of an earlier sample may still be in transit.
             browser.until("return document.body.innerText.includes(arguments[0])", json!([text])).await;
             browser.fits().await;
             browser.is_quiet().await;

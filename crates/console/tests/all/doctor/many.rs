@@ -54,7 +54,7 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
     assert_eq!(of(long).await, [], "the queue is new, and autovacuum has yet to come");
     assert_eq!(of(none).await.len(), 1);
-    // The vacuum below cannot remove the rows, because an older snapshot holds them.
+    // Holds a snapshot, so that the vacuum below cannot remove the rows.
     let holder = connect(&ward.server.url("postgres")).await;
     holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
     ward.say("vacuum trunkline.queue_q").await;

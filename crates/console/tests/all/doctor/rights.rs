@@ -9,7 +9,7 @@ use super::{Ward, impatient};
 async fn what_a_role_may_not_look_at_is_said() {
     let ward = Ward::new().await;
     ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
-    // Without quotes, the name would refer to another role.
+    // Quotes the name, because without quotes it would refer to another role.
     ward.say(
         "create role \"Shop\" login; create role shop; select trunkline.grant_rights('\"Shop\"', 'producer', 'q')",
     )
@@ -29,7 +29,7 @@ async fn what_a_role_may_not_look_at_is_said() {
     let found = impatient(Doctor::new(), &db).await;
     let hidden = found.iter().filter(|one| one.severity == Severity::Unchecked).map(|one| one.check);
     assert_eq!(hidden.collect::<Vec<_>>(), ["hidden_sessions", "schedules"], "{found:#?}");
-    // The statement names the role that runs the doctor, and works.
+    // Checks that the statement names the role that runs the doctor, and works.
     let schedules = found.iter().find(|one| one.check == "schedules").expect("found above");
     assert!(schedules.mend.starts_with(&grants("")), "{schedules:?}");
     ward.mend(schedules).await;

@@ -64,8 +64,8 @@ impl Prometheus {
             rules.display(),
         );
         fs::write(folder.join("prometheus.yml"), text).expect("written");
-        // Prometheus does not accept a listener that is already open, and does not report a port
-        // that it chose itself.
+        // Finds a free port, because Prometheus neither accepts a listener that is already open nor
+        // reports a port that it chose itself.
         let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
         let address = free.expect("a port");
         let mut command = Command::new("/bin/sh");
@@ -86,7 +86,7 @@ impl Prometheus {
         let deadline = Instant::now() + SOON;
         loop {
             let answer = post(self.address, path, &[("query", query)]).await;
-            // Until the server is ready, its response is plain text.
+            // Treats plain text as no data. It is the response until the server is ready.
             let data = serde_json::from_str::<Value>(&answer.body).unwrap_or_default();
             if is_there(&data["data"]) {
                 return data["data"].clone();

@@ -220,7 +220,7 @@ async fn role_is_held_to_its_rights_and_pages_say_so() {
     assert_eq!(answer.status, 303, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
-    // Actions that the role may not perform are disabled, separately for each queue.
+    // Checks for each queue that actions which the role may not perform are disabled.
     let buttons = async |queue: &str| {
         let page = get(site.address, &format!("/queues/{queue}")).await.body;
         ["Pause …", "Purge …", "Enqueue …"].map(|label| page.contains(&format!("<button>{label}")))

@@ -34,7 +34,8 @@ async fn last_hour_is_kept_for_the_next_console() {
     let queue: Queue<String> = site.db.queue("emails").await.expect("opened");
     queue.enqueue_many((0..12).map(|n| n.to_string())).await.expect("enqueued");
     until_shown(&site, "at most 12").await;
-    // An earlier console recorded a peak half an hour ago. One row is too old.
+    // Inserts the records of an earlier console: a peak half an hour ago, and one row that is too
+    // old.
     site.sql
         .batch_execute(
             "insert into trunkline.history

@@ -87,7 +87,7 @@ async fn workers_that_report_are_shown_with_their_times_and_failures() {
     assert_eq!((worker[6].as_str(), worker[7].as_str()), ("40", "1"), "{worker:?}");
     assert_eq!(worker[10], env!("CARGO_PKG_VERSION"));
     assert!(page.body.contains("Handler time, last hour: p50 "), "{}", page.body);
-    // A worker that has not reported for a while does not count as working.
+    // Simulates a worker that has not reported for a while, and does not count as working.
     let silent = "update trunkline.worker set ended = false, at = at - interval '1 minute'";
     site.sql.batch_execute(silent).await.expect("updated");
     let page = get(site.address, "/queues/jobs").await;

@@ -33,7 +33,7 @@ async fn row_of_overview_has_limits_schedules_and_failures() {
         .expect("set");
     let deadline = Instant::now() + SOON;
     loop {
-        // A worker reports again and again. A report counts for 15 seconds.
+        // Simulates a worker that reports again and again. A report counts for 15 seconds.
         site.sql.batch_execute("update trunkline.worker set at = now()").await.expect("reported");
         let page = get(site.address, "/").await;
         let row = page.body.split(r#"data-queue="limited""#).nth(1).unwrap_or_default();
@@ -339,8 +339,8 @@ async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
     let mut unpacked = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer[end..]), &mut unpacked).expect("unpacked");
     assert_eq!(unpacked.matches("<tr data-queue=").count(), 200);
-    // A line of the last hour adds about 200 bytes to each row, which compress as well as digits
-    // do.
+    // Reserves room for a line of the last hour in each row: about 200 bytes, which compress as
+    // well as digits do.
     assert!(answer.len() + 200 * 100 < 100_000, "{} bytes, {} of them packed", whole.body.len(), answer.len());
     println!("overview of 200 queues: {} bytes, {} as sent", whole.body.len(), answer.len());
     site.end().await;

@@ -28,7 +28,7 @@ async fn every_link_begins_with_the_prefix() {
         "/audit",
         "/nothing",
     ] {
-        // The proxy either forwards the prefix or removes it.
+        // Tests a proxy that forwards the prefix, and one that removes it.
         for prefix in ["/ops/queues", ""] {
             let page = get(site.address, &format!("{prefix}{path}")).await;
             let bare = ["href=\"/", "action=\"/", "src=\"/"].iter().flat_map(|link| page.body.split(link).skip(1));

@@ -103,7 +103,7 @@ async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
     for name in ["left_out", "seen"] {
         dead(&site, name, &["e"]).await;
     }
-    // Each check of these queues waits for some time, and then gives up.
+    // Creates queues whose checks each wait for some time, and then give up.
     let names: Vec<String> = (0..40).map(|n| format!("held_{n}")).collect();
     for name in &names {
         site.db.create_queue(name, &Settings::new("text")).await.expect("created");
