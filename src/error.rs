@@ -265,8 +265,8 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // If only some of the rows were stored, the caller cannot know which. If none were
-            // stored, the outcome is known.
+            // The outcome is known if no row was stored. If only some were stored, the caller
+            // cannot know which.
             Kind::NotStored { stored, .. } => *stored > 0,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,

@@ -18,19 +18,21 @@ impl Error {
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
-            // A missing permission, an invalid address and an invalid certificate are permanent.
+            // Only a missing permission, an invalid address and an invalid certificate are
+            // permanent.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
         }
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
-        // PgBouncer uses one code for all errors. Only the text shows which of them are permanent.
+        // Looks at the text, because PgBouncer uses one code for all errors.
         if let Kind::Refused(error) = &*self.0
             && error.code == SqlState::PROTOCOL_VIOLATION
         {
             return !OF_POOLER.iter().any(|text| error.message.contains(text)) || error.message.contains(BEHIND_POOLER);
         }
-        // These error classes mean a lack of resources, a shutdown or a system failure.
+        // Retries can help against these error classes: a lack of resources, a shutdown or a system
+        // failure.
         self.sqlstate().is_none_or(|code| {
             ["53", "57", "58"].iter().any(|class| code.code().starts_with(class)) && *code != SqlState::DATABASE_DROPPED
         })

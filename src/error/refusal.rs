@@ -48,7 +48,8 @@ impl Error {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
             Kind::Server { .. } | Kind::Statement { .. } if self.is_drained() => false,
-            // The queue's sequence is used up, so no message gets an id.
+            // The payload is not the cause: the queue's sequence is used up, so no message gets an
+            // id.
             _ if self.sqlstate() == Some(&SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED) => false,
             Kind::Server { error, .. } | Kind::Statement { error, .. }
                 if is_collision(error.table.as_deref(), error.constraint.as_deref()) =>

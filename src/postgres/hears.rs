@@ -19,8 +19,8 @@ impl Db {
     /// If the test could not be made in that time, for example because the server has no free
     /// connection for listening. Consumers poll then, too.
     pub async fn notifications_arrive(&self) -> Result<bool> {
-        // No notification is ever sent on this channel. The subscription only makes the listener
-        // connect and test itself.
+        // Subscribes to a channel on which no notification is ever sent. This only makes the
+        // listener connect and test itself.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);
         match timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.alive.is_some())).await {
             Ok(heard) => Ok(heard.is_ok()),

@@ -141,7 +141,7 @@ fn cell(value: &(dyn ToSql + Sync), ty: &Type) -> Result<Cell, Wrong> {
 fn read_cell<'a, T: FromSql<'a>>(row: &'a [Cell], at: usize) -> Result<T, Wrong> {
     let (oid, value) = row.get(at).ok_or_else(|| format!("there is no column {at} among {}", row.len()))?;
     let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers do not pass the type of a null
-    // All types that are read here are built in, except for arrays of payloads.
+    // Treats unknown types as arrays of payloads. All other types that are read here are built in.
     let array = || Type::new("an array".into(), *oid, TypeKind::Array(Type::UNKNOWN), String::new());
     let ty = Type::from_oid(*oid).unwrap_or_else(array);
     if !T::accepts(&ty) {

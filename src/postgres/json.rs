@@ -180,7 +180,7 @@ mod tests {
             let read = Json::<f64>::from_sql(&Type::JSONB, &text).expect("read").0;
             assert_eq!(read.to_bits(), number.to_bits());
         }
-        // PostgreSQL writes all digits of this number.
+        // Tests the maximum, of which PostgreSQL writes all digits.
         let text = format!("\u{1}{}", f64::MAX);
         assert_eq!(Json::<f64>::from_sql(&Type::JSONB, text.as_bytes()).expect("read").0.to_bits(), f64::MAX.to_bits());
     }

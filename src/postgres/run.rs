@@ -72,8 +72,8 @@ impl Db {
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
-            // The statement was prepared before the path was set, and now has a different meaning.
-            // It has had no effect yet.
+            // Runs the statement again. It was prepared before the path was set, now has a
+            // different meaning, and has had no effect yet.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {

@@ -218,7 +218,8 @@ impl Transaction {
     }
 
     async fn send_commit(&self) -> Result<()> {
-        // A transaction that cannot be committed must not stay open while other owners exist.
+        // Ends a transaction that cannot be committed, because it must not stay open while other
+        // owners exist.
         let Some((sent, place)) = self.pipeline.end("commit").inspect_err(|_| self.abandon())? else {
             self.db.give_back(self.pipeline.session.clone());
             return Ok(()); // nothing was sent
@@ -227,7 +228,8 @@ impl Transaction {
         match &*outcome {
             Ok(answer) if answer.tag(place) == "COMMIT" => {
                 self.db.give_back(self.pipeline.session.clone());
-                // The server also replies `COMMIT` if no transaction is open.
+                // Returns an earlier failure, because the server also replies `COMMIT` if no
+                // transaction is open.
                 self.pipeline.failure().map_or(Ok(()), Err)
             }
             Ok(_) => {

@@ -116,11 +116,11 @@ impl Floor {
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
-            // Another consumer's probe started later but ended earlier.
+            // Lowers the floor, because another consumer's probe started later but ended earlier.
             self.lower(look.oldest.unwrap_or(self.reached));
         } else if look.candidate < self.reached {
-            // The server's clock stepped back. A time that it has shown since the last probe may be
-            // below the floor.
+            // Lowers the floor, because the server's clock stepped back. A time that it has shown
+            // since the last probe may be below the floor.
             self.lower(look.candidate.before(since + MARGIN));
         }
         match self.pending {

@@ -75,8 +75,8 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     // Wakes waiting consumers even if the caller stops waiting. No floor needs lowering: floors are
     // never above the current time, and the shift makes no message due before the current time.
     let work = async move {
-        // The statement locks the whole queue, so it may deadlock with a worker. After a deadlock,
-        // nothing has changed yet.
+        // Tries again after a deadlock, which has changed nothing. The statement locks the whole
+        // queue, so it may deadlock with a worker.
         let rows = loop {
             match shared.query(&shared.sql.shift, &[&shared.name(), &seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}

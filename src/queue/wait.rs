@@ -109,7 +109,8 @@ impl Flood {
         if is_new {
             (self.since, self.notified, self.found) = (Some(now), notified, 0);
         } else if now.duration_since(since) >= TRAFFIC {
-            // A handler may have kept the consumer busy for much longer than a second.
+            // Uses the actual time: a handler may have kept the consumer busy for much longer than
+            // a second.
             let seconds = now.duration_since(since).as_secs_f64();
             self.is_on = match self.is_on {
                 true => f64::from(self.found) >= TRICKLE * seconds,
@@ -264,7 +265,7 @@ mod tests {
         assert!(!second(&mut pace, 3).0 && !second(&mut pace, 3).0, "1,500 a second are no flood");
         let (stops, now) = second(&mut pace, 5);
         assert!(stops, "2,500 a second are one");
-        // The consumer does not listen now. It polls, first after a millisecond.
+        // From here the consumer polls, first after a millisecond, instead of listening.
         pace.found(now, None);
         for pause in [SPINS[0], SPINS[1], SPINS[1]] {
             assert_eq!(pace.nothing(now, false), Step::Pause(pause));

@@ -37,8 +37,8 @@ impl<T: Payload> Consumer<T> {
         let mut order = self.awake();
         let all = order.clone();
         self.next = order.first().map_or(0, |first| first + 1);
-        // The offers are accepted after the last await. If the call is dropped earlier, the
-        // messages go back.
+        // Collects the offers, which are accepted only after the last await. If the call is dropped
+        // earlier, the messages go back.
         let (mut offers, mut failed) = (Vec::new(), Vec::new());
         let count = |offers: &[Sharded<Offer<T>>]| offers.iter().map(|offer| offer.of.len()).sum::<usize>();
         while count(&offers) < n && !order.is_empty() {
@@ -82,7 +82,7 @@ impl<T: Payload> Consumer<T> {
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {
         let mut silent: Vec<(usize, Duration)> = asked.iter().map(|(at, _)| (*at, self.seats[*at].patience)).collect();
-        // Other shards are asked a little later than the end of the first wait, so a call that ends
+        // Asks other shards a little later than the end of the first wait, so that a call that ends
         // then starts no dequeue on them.
         let (begun, others_from) = (Instant::now(), Instant::now() + SILENCE + AGAIN);
         let part = |at: usize| match asked.iter().find(|(asked, _)| *asked == at) {

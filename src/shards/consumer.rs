@@ -161,8 +161,8 @@ impl<T: Payload> Consumer<T> {
                     if error.is_closed() {
                         shard.lost(&error);
                     }
-                    // If no work has begun, the call has had no effect, and another shard may have
-                    // a message. Work that always loses its connection must not run again and
+                    // Tries another shard only if no work has begun, because then the call has had
+                    // no effect. Work that always loses its connection must not run again and
                     // again.
                     if began || !error.is_closed() || error.is_outcome_unknown() {
                         return named(id, Err(error));
@@ -188,7 +188,8 @@ impl<T: Payload> Consumer<T> {
                 // message is due.
                 None => return self.all_down().map_or(Ok(Vec::new()), Err),
             }
-            // A message was due, but other consumers locked it before this call's dequeue.
+            // Pauses, because a message was due, but other consumers locked it before this call's
+            // dequeue.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;

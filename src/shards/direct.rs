@@ -65,7 +65,7 @@ impl<T: Payload> Consumer<T> {
     pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
             if let Some(Sharded { shard, of: offer }) = self.handed.take() {
-                // The attempt of an unreadable message has failed, so the loop continues.
+                // Continues after an unreadable message, whose attempt has failed.
                 match named(shard, offer.accept(Ok))?.pop() {
                     Some(of) => return Ok(Sharded { shard, of }),
                     None => continue,
@@ -111,7 +111,7 @@ impl<T: Payload> Consumer<T> {
         let withdrawals = others.map(|(_, Seat { shard, consumer, .. })| async move {
             match timeout(SILENCE, consumer.withdraw()).await {
                 Ok(Err(error)) if error.is_closed() => shard.lost(&error),
-                // The next call reports any other error.
+                // Leaves any other error to the next call, which reports it.
                 _ => {}
             }
         });

@@ -69,8 +69,8 @@ impl Set {
             }
             match give(&target.db, from.id, queue, &rows).await {
                 Ok(()) => target.health.answered(Instant::now()),
-                // The target may or may not have the rows. The next call tries again once the
-                // target is up.
+                // Stops: the target may or may not have the rows. The next call tries again once
+                // the target is up.
                 Err(error) if error.is_closed() => {
                     target.lost(&error);
                     return Ok(());

@@ -96,7 +96,8 @@ impl Set {
             name: name.to_owned(),
             shards: self.clone(),
             members: watch::Sender::new(members.into()),
-            // Programs that each send one message should not all start with the same shard.
+            // Starts with a random shard, so that programs that each send one message do not all
+            // start with the same one.
             turn: AtomicUsize::new(RandomState::new().build_hasher().finish() as usize / 2),
             is_opening: AtomicBool::new(false),
         });

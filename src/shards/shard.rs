@@ -90,7 +90,7 @@ impl Shard {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is down; messages are enqueued on the other shards");
         }
-        // The server may be up if only one connection was lost.
+        // Tries again soon if only one connection was lost, because the server may be up.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
     }
 
@@ -204,7 +204,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 debug!(shard = %shard.id, %error, "shard is still down");
                 shard.health.lost(reason(&error));
             }
-            // Any answer shows that the server is up.
+            // Marks the server as up, because it answered.
             answer => {
                 if let Ok((_, drains)) = answer {
                     shard.health.drains(drains);

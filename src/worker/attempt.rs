@@ -260,7 +260,7 @@ impl<T: Payload> Attempt<T> {
         let before = self.told.end(Ended::Released);
         let outcome = self.queue.release([self.lease]).await;
         if outcome.is_err() {
-            // The handler may have ended the lease before this call.
+            // Keeps an earlier end, because the handler may have ended the lease before this call.
             self.told.end(if matches!(before, Ended::No) { Ended::ReleaseFailed } else { before });
         }
         outcome

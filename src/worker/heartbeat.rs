@@ -36,7 +36,7 @@ impl<T: Payload> Station<T> {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Renewals do not wait for the other statements, which may wait for a lock.
+        // Renews leases separately, because the other statements may wait for a lock.
         let (mut renewing, mut others) = (JoinSet::new(), JoinSet::new());
         loop {
             beats.tick().await;

@@ -70,8 +70,8 @@ impl<T: Payload> Station<T> {
                     is_away = false;
                 }
                 Err(error) if error.is_final() => return Err(error),
-                // A revoked right may be granted again, so a worker that has already worked
-                // continues.
+                // Ends only if the worker has never worked, because a revoked right may be granted
+                // again.
                 Err(error) if error.lacks_right() && !self.has_worked.load(Ordering::Relaxed) => return Err(error),
                 Err(error) => {
                     self.gauges.connected(false);
@@ -163,7 +163,7 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // No other message is due. The worker sends the next lease after the next
+            // Waits: no other message is due. The worker sends the next lease after the next
             // acknowledgement or at the end of a wait.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,

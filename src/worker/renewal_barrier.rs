@@ -34,7 +34,7 @@ impl Renewals {
     pub async fn ended(&self) {
         let mut count = self.0.subscribe();
         let begun = count.borrow().begun;
-        // An error means that the worker has been dropped.
+        // Ignores an error, which means that the worker has been dropped.
         let _ = timeout(LONGEST, count.wait_for(|count| count.ended >= begun)).await;
     }
 }

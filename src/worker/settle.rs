@@ -64,7 +64,8 @@ impl<T: Payload> Station<T> {
                 done.clear();
                 Ok(messages)
             }
-            // The server may have refused the lease or the acknowledgements.
+            // Sends the acknowledgements and the lease separately, because the server may have
+            // refused either.
             Err(error) if error.is_refusal() && !done.is_empty() => {
                 let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
                 let messages = self.ack_and_lease_together(&[], n, None).await?.0;
@@ -94,7 +95,7 @@ impl<T: Payload> Station<T> {
         if n == 0 {
             return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
         }
-        // The heartbeat renews leases of this length, even if the queue's lease time has been
+        // Requests the length that the heartbeat renews, even if the queue's lease time has been
         // changed since. The partition's next worker relies on it, too.
         let request = Dequeue::up_to(n).lease_for(self.lease);
         let number = self.holder.as_ref().map(Holder::number);
@@ -139,7 +140,7 @@ impl<T: Payload> Station<T> {
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),
-            // In a queue with keys, the message stays in the order of its key until its lease ends.
+            // Keeps the message in the order of its key until its lease ends, in a queue with keys.
             Err(error) if is_of_message(&error) => {
                 self.refused(*lease, &error);
                 self.held().confirm_at_the_end(*lease, *until);

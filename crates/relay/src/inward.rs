@@ -161,8 +161,8 @@ impl Running {
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
-            // A claim succeeds even if the messages after the position cannot be read. So a claim
-            // does not reset the pause.
+            // A successful claim does not reset the pause, because it succeeds even if the messages
+            // after the position cannot be read.
             let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
                 Ok(()) if asks => {}
@@ -189,7 +189,8 @@ impl Running {
                 }
             }
         }
-        // The last report decides whether the relay counts as stopped by an error.
+        // Reports once more: the last report decides whether the relay counts as stopped by an
+        // error.
         let _ = timeout(LAST_WORDS, self.say(None)).await;
         self.let_go().await;
         Ok(())

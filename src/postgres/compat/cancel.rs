@@ -60,8 +60,8 @@ impl CancelToken {
         }
         stream.write_all(&message).await.map_err(Error::other)?;
         stream.flush().await.map_err(Error::other)?;
-        // The server closes the connection after it has signalled the process. A server or a pooler
-        // that hangs does not close it.
+        // Waits until the server has signalled the process, and then closes the connection. A
+        // server or a pooler that hangs does not close it.
         let mut rest = [0; 16];
         let closed = async { while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {} };
         let _ = timeout(CLOSES, closed).await;

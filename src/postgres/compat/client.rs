@@ -25,7 +25,8 @@ impl ClientSession {
     }
 
     async fn prepare(self: &Arc<Self>, text: &str, types: &[Type]) -> Result<Statement, WireError> {
-        // Behind a pooler in transaction mode, another program's statement may have the same name.
+        // Uses no name behind a pooler in transaction mode, where another program's statement may
+        // have the same name.
         let keeps = self.connection.keeps_statements();
         let name = if keeps { self.name('c') } else { String::new() };
         let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;

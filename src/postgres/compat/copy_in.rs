@@ -85,7 +85,8 @@ pub async fn copy_in<T>(client: &Arc<ClientSession>, form: Form<'_>) -> Result<C
             Some(Ok((b'G', _))) => break,
             Some(Ok((b'1' | b'2' | b'n' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
-            // The server skips all messages up to the Sync, and then sends the error.
+            // Ends the copy. The server skips all messages up to the Sync, and then sends the
+            // error.
             Some(Ok((b'E', _))) => beginning.abort(),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy from stdin")),
         }

@@ -48,7 +48,8 @@ async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
     let mut group = Group::new();
     group.script(text)?;
     let outcome = client.connection.send(group).await;
-    // A rollback does not restore deallocated statements.
+    // Forgets the statements even after an error: a rollback does not restore deallocated
+    // statements.
     let may_deallocate = || ["deallocate", "discard"].iter().any(|word| text.to_ascii_lowercase().contains(word));
     if outcome.is_err() && may_deallocate() {
         client.connection.forget_all();

@@ -247,8 +247,9 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         announced.withdraw(&left);
         announced.add(&fresh, unaware);
         listened = wanted;
-        // A channel may have been unsubscribed and subscribed again in the meantime. The server
-        // then still listens on it, but the new subscription has not been marked as listening.
+        // Marks all channels. One may have been unsubscribed and subscribed again in the meantime:
+        // the server still listens on it, but the new subscription has not been marked as
+        // listening.
         all.hear(&listened, alive, |name| !announced.awaits(name));
         drop(all);
         tokio::select! {

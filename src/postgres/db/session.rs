@@ -229,8 +229,8 @@ impl Session {
         outdated: &mut Option<WireError>,
     ) -> Option<Result<Reply, WireError>> {
         match outcome {
-            // A queue was dropped and created again, or a pooler switched to another server
-            // connection.
+            // Tries again after this failure: a queue was dropped and created again, or a pooler
+            // switched to another server connection.
             Err(failure) if outdated.is_none() && failure.is_outdated() => {
                 *outdated = Some(failure);
                 texts.for_each(|text| self.connection.forget(text));
@@ -279,8 +279,8 @@ fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
 /// Converts the failure of one of the library's statements to an error.
 fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
-        // This is the last error of a backend that exited. The statement may have been committed
-        // before that.
+        // The outcome is unknown: this is the last error of a backend that exited, and the
+        // statement may have been committed before that.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }

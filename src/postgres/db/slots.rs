@@ -48,8 +48,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // The server may have stopped or may not respond. The class's other connections may
-            // lead to the same server, and would take as long to detect this.
+            // Drops the idle connections and checks the listener. The server may have stopped or
+            // may not respond, and these connections would take as long to detect this.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();

@@ -35,7 +35,8 @@ impl Hosts {
             ));
         }
         if hosts.is_empty() {
-            // The server's certificate must then contain the address, as in libpq.
+            // Uses the addresses as names: the server's certificate must then contain the address,
+            // as in libpq.
             hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
         }
         if hosts.is_empty() {

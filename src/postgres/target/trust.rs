@@ -55,12 +55,12 @@ impl ServerCertVerifier for Trust {
     ) -> Result<ServerCertVerified, Error> {
         match self.verifier.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
             Ok(verified) => return Ok(verified),
-            // Rustls checks the name last, so all other checks have succeeded.
+            // Ignores the name. Rustls checks it last, so all other checks have succeeded.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
             Err(error) if is_about_revocation(&error) => return Err(error),
-            // The server may present a certificate from `sslrootcert` itself, which rustls rejects.
+            // Accepts a certificate that is itself in `sslrootcert`, which rustls rejects.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => {
                 let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
                 verify_time(&certificate, now)?;

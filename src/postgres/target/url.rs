@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// Parses the settings in a URL without its scheme. An empty part counts as missing, as in libpq.
 pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
-    // A password may contain a question mark, and an option may contain an at sign.
+    // Compares positions, because a password may contain a question mark, and an option an at sign.
     let end = |mark: char| rest.find(mark).unwrap_or(rest.len());
     let (at, slash, question) = (end('@'), end('/'), end('?'));
     let has_login = at < rest.len() && (at < slash || at < question);

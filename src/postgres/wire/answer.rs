@@ -167,8 +167,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // If a statement could not be prepared, binding it fails because its name is unknown. The
-        // error of the preparation arrived earlier and is the real cause.
+        // Prefers the error of the preparation, which arrived earlier. If a statement could not be
+        // prepared, binding it fails because its name is unknown.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());

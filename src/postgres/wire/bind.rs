@@ -26,7 +26,7 @@ impl BindHead {
         let mut head = b"B\0\0\0\0\0".to_vec(); // the length, and the unnamed portal
         head.extend_from_slice(statement.as_bytes());
         head.push(0);
-        // One format code applies to all parameters. Without parameters, no format code is allowed.
+        // Writes one format code for all parameters. Without parameters, none is allowed.
         match count {
             0 => head.put_i16(0),
             _ => head.extend_from_slice(b"\x00\x01\x00\x01"),

@@ -90,8 +90,8 @@ impl Connection {
         }
         check(&queued)?;
         let named = Arc::new(CachedStatement::new(format!("t{}", queued.names + 1), text.into()));
-        // A text that contains a NUL cannot be written. It is written to a separate buffer first,
-        // so that no partial message remains in the shared buffer.
+        // Writes to a separate buffer first. A text that contains a NUL cannot be written, and no
+        // partial message may remain in the shared buffer.
         let mut bytes = BytesMut::new();
         parse(&named.name, text, &[], &mut bytes)?;
         frontend::describe(b'S', &named.name, &mut bytes).map_err(WireError::encode)?;

@@ -42,8 +42,8 @@ impl Connection {
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
         (waiting.copies, waiting.is_open, waiting.mode) = (true, true, ReplyMode::Streamed);
         queued.bytes.extend_from_slice(&group.bytes);
-        // If the statement is not a copy, the server replies to it only after this flush. During a
-        // copy, the server ignores the flush.
+        // Flushes for a statement that is not a copy, because the server replies to it only after
+        // the flush. During a copy, the server ignores it.
         frontend::flush(&mut queued.bytes);
         queued.groups.push_back(waiting);
         queued.behind_copy = Some(BytesMut::new());

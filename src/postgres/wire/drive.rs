@@ -34,8 +34,8 @@ pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     read: BytesMut,
     shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
-    // This guard is created before the task runs. A runtime that shuts down drops tasks without
-    // ever running them.
+    // Creates this guard before the task runs, because a runtime that shuts down drops tasks
+    // without ever running them.
     let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
@@ -70,8 +70,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Reads and writes do not wait for each other. These futures may be dropped before they
-        // complete.
+        // Reads and writes at the same time. These futures may be dropped before they complete.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read), if !is_held => {
                 if count? == 0 {
@@ -180,16 +179,16 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // The next group would join the open transaction, and would be lost with
-                        // it.
+                        // Ends the connection. Otherwise the next group would join the open
+                        // transaction, and would be lost with it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages may arrive within a reply. They are not part of the
-                    // reply.
+                    // Sets aside asynchronous messages, which may arrive within a reply but are not
+                    // part of it.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if let Some(asides) = &mut shared.lock().asides {
@@ -199,8 +198,8 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // The statement was a `COPY FROM STDIN`, but its caller has no data. The server
-                    // would wait for the data forever.
+                    // Ends the connection. The statement was a `COPY FROM STDIN` whose caller has
+                    // no data, for which the server would wait forever.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {

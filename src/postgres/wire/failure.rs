@@ -48,12 +48,13 @@ impl WireError {
     /// repeated.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
-        // With log_parameter_max_length_on_error, the server adds this context to any error.
+        // Accepts this context, which the server adds to any error with
+        // log_parameter_max_length_on_error.
         let is_of_portal = |context: &str| context.starts_with("unnamed portal ");
         let has_changed =
             [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
                 .contains(&error.code);
-        // The server never translates this message.
+        // Compares the text, because the server never translates it.
         let is_of_type =
             error.code == SqlState::INTERNAL_ERROR && error.message.starts_with("cache lookup failed for type ");
         (has_changed || is_of_type) && error.context.as_deref().is_none_or(is_of_portal)

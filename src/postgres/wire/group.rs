@@ -353,7 +353,7 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format code applies to all parameters. Without parameters, no format code is allowed.
+        // Writes one format code for all parameters. Without parameters, none is allowed.
         let formats = (!parameters.is_empty()).then_some(1);
         let (parameters, before) = (parameters.iter().zip(types), self.bytes.len());
         match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {

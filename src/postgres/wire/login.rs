@@ -96,7 +96,7 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
-    // This error counts as temporary, because another server accepts writes after a failover.
+    // Returns a temporary error, because another server accepts writes after a failover.
     match (wanted, row.ends_with(b"\x02on")) {
         (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
         (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),

@@ -132,7 +132,7 @@ impl Db {
         let name = if found == 0 { "migrate_first" } else { "migrate" };
         let begin = self.statement(name, concat!("begin; ", include_str!("../../../sql/statements/migrate_begin.sql")));
         session.batch(begin.name, &begin.text).await?;
-        // Another process may have migrated while this one waited for the lock.
+        // Ends here if another process has migrated while this one waited for the lock.
         let Work::All(found) = self.work(session).await? else {
             session.batch("migrate", "rollback").await?;
             return Ok(0);

@@ -125,8 +125,8 @@ impl Coalescer {
             return joined;
         }
         let _counted = WaitingCaller::of(&self.waiting);
-        // The turn may belong to a future that its task does not poll, for example because the task
-        // awaits this call first.
+        // Limits the wait. The turn may belong to a future that its task does not poll, for example
+        // because the task awaits this call first.
         let _turn = timeout(TURN, self.turn.lock()).await;
         loop {
             let room = self.room.notified();

@@ -150,7 +150,7 @@ impl Settlement {
         let mut ended_before = Vec::new();
         leases.dedup_by(|(again, nr), (lease, first)| {
             let is_again = again == lease;
-            // A lease may be extended twice, but only the first request can end it.
+            // Refuses later requests that end the same lease. They may extend it again.
             if is_again && nr != first && !matches!(ending, Ending::Extend(_)) {
                 ended_before.push((*nr, again.id));
             }

@@ -20,7 +20,7 @@ impl<T: Payload> Consumer<T> {
     /// consumers before each wait, and leaves the list after it.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         loop {
-            // The attempt of an unreadable message has failed, so the loop continues.
+            // Continues after an unreadable message, whose attempt has failed.
             if let Some(message) = self.offer_receive_direct().await?.accept(Ok)?.pop() {
                 return Ok(message);
             }
@@ -36,7 +36,7 @@ impl<T: Payload> Consumer<T> {
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
             let (rings, was_hearing) = heard_and_hears(subscription);
-            // An earlier call may have been dropped while this message was sent to it.
+            // Returns a message that was sent while an earlier call was dropped.
             if let Some(letter) = place.leave().await? {
                 return Ok(Offer::direct(queue, letter));
             }

@@ -120,7 +120,7 @@ impl<T: Payload> Queue<T> {
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
-                // The caller receives the earlier pages.
+                // Returns the earlier pages.
                 Err(error) if offer.count > 0 => {
                     self.shared.may_have_lost(&error, how, wanted);
                     break;
@@ -166,8 +166,8 @@ impl<T: Payload> Consumer<T> {
                     }
                     match until {
                         None => self.idle(rings).await,
-                        // The time limit can interrupt this call, because it only waits and takes
-                        // no messages.
+                        // Lets the time limit interrupt only this call, which waits and takes no
+                        // messages.
                         Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(())),
                     }
                 }

@@ -226,7 +226,7 @@ impl<T> Drop for Filler<T> {
 
 impl<T: Payload> Filler<T> {
     async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, prefetch: usize, lease: Duration) {
-        // The queue's own lease time may be shorter by now.
+        // Requests the lease time explicitly, because the queue's own may be shorter by now.
         let request = Dequeue::up_to(prefetch).lease_for(lease);
         let (mut lent, buffer) = (consumer.lock().await, &self.0);
         let (mut until, mut pause) = (Instant::now(), PAUSE.0);

@@ -177,8 +177,8 @@ impl<T: Payload> Consumer<T> {
             Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
-                // The work may have ignored the error of a statement. Or a deferred constraint or a
-                // conflict made the commit fail.
+                // Counts as a failure of the work, which may have ignored the error of a statement.
+                // Or a deferred constraint or a conflict made the commit fail.
                 Err(error) => error.into(),
             },
             Ok(Err(error)) => {
@@ -192,7 +192,7 @@ impl<T: Payload> Consumer<T> {
                 failure
             }
         };
-        // The counted attempts were rolled back with the transaction.
+        // Counts the attempts again, because they were rolled back with the transaction.
         for unreadable in unreadable {
             let leases: Vec<Lease> = unreadable.leases().collect();
             self.charge(&leases, Some(self.retry_after), &unreadable.reason).await?;

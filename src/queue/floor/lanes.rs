@@ -109,7 +109,7 @@ impl Db {
         let queues = self.attached::<Queues>();
         let mut queues = queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, lanes| lanes.strong_count() > 0);
-        // A dropped queue may have had the same name and a different number of lanes.
+        // Ignores the floors of a dropped queue with the same name and a different number of lanes.
         let known = queues.get(queue).and_then(Weak::upgrade);
         let is_same = |known: &Arc<Mutex<Lanes>>| known.lock().unwrap_or_else(PoisonError::into_inner).0.len() == lanes;
         if let Some(known) = known.filter(is_same) {

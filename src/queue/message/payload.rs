@@ -202,7 +202,7 @@ impl PayloadColumn {
         if !(1..=MAX_BATCH).contains(&size) {
             return Ok(Some(unreadable::<T>(queue, first_id, format!("its row says it has {size} messages").into())));
         }
-        // A range would overflow after the largest id.
+        // Wraps the ids around, because a range would overflow after the largest id.
         for id in (0_i64..).map(|nr| first_id.wrapping_add(nr)).take(size) {
             let raw = elements.next().unwrap_or_else(|| Err("its row has fewer payloads than messages".into()));
             match raw {

@@ -62,7 +62,7 @@ impl TraceContext {
         if trace_id.len() != 32 || span_id.len() != 16 || flags.len() != 2 || parts.next().is_some() {
             return None;
         }
-        // Version 255 is forbidden. Later versions may append parts, which are ignored.
+        // Refuses version 255, which is forbidden. Ignores parts that later versions may append.
         if version == 255 || !(more.is_empty() || version > 0 && more.starts_with('-')) {
             return None;
         }

@@ -100,8 +100,8 @@ impl<T> Queue<T> {
         let (began, leases): (_, Vec<Lease>) = (Instant::now(), leases.into_iter().map(Into::into).collect());
         loop {
             match self.extend_unlocked(&leases, by).await {
-                // The statement itself waits half a second for the lock before it fails, so this
-                // pause may be short.
+                // Pauses only briefly, because the statement itself waits half a second for the
+                // lock before it fails.
                 Err(error) if error.is_of_a_lock() && began.elapsed() < LOCKED => tokio::time::sleep(PAUSE).await,
                 outcome => return outcome,
             }
@@ -217,7 +217,7 @@ impl<T> Queue<T> {
             )));
         }
         let (done, answer) = oneshot::channel();
-        // Extensions do not wait for other statements, which may wait for a lock.
+        // Sends extensions separately: other statements may wait for a lock.
         let extends = matches!(ending, Ending::Extend(_));
         let batcher = if extends { &self.shared.extend_batcher } else { &self.shared.settle_batcher };
         let request = SettleRequest { ending, leases, done };

@@ -60,8 +60,8 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                // The caller receives the earlier pages. In a queue with keys, the worker needs the
-                // error instead, because it may hold leases whose messages it has not received.
+                // Returns the earlier pages. In a queue with keys, the worker needs the error
+                // instead, because it may hold leases whose messages it has not received.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
                     self.may_have_lost(&error, how, wanted);
                     break;

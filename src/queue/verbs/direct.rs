@@ -52,7 +52,7 @@ impl<T: Payload> Queue<T> {
     /// [`Draft`](crate::Draft) that is due later, or that has a key, a unique key, a priority or
     /// column values, is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
-        // A notification cannot carry these options.
+        // Enqueues messages with options that a notification cannot carry.
         let is_more = message.key().is_some()
             || message.priority() != 0
             || message.unique().is_some()
@@ -296,7 +296,8 @@ impl Shared {
     async fn put_back_letter(&self, id: i64, enqueued_at: Time, elements: &[u8], metadata: Metadata) -> Result<()> {
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
         let payload = self.column.array(1, elements);
-        // The message was never in the table, so the user's own columns receive their defaults.
+        // Passes no columns. The message was never in the table, so the user's own columns receive
+        // their defaults.
         let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &enqueued_at, &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
         self.query(&self.sql.put_back, &row).await?;

@@ -134,8 +134,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // Partitions may be added again before the next try. Each change at least doubles
-                // their number, up to 256.
+                // Tries up to eight times, because partitions may be added again before the next
+                // try. Each change at least doubles their number, up to 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -178,8 +178,8 @@ impl<T: Payload> Queue<T> {
         let shared = self.shared.clone();
         // A separate task commits, so that it wakes consumers even if the caller drops this call.
         if cut.is_done() {
-            // Usually a single statement is the whole transaction. It uses a shared connection, in
-            // one round trip.
+            // Uses a shared connection and one round trip, because usually a single statement is
+            // the whole transaction.
             return finish(ENQUEUE, async move {
                 let session = shared.db.session(Class::Store).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;

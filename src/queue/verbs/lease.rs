@@ -65,7 +65,8 @@ impl<T: Payload> Queue<T> {
         for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
             let leases: Vec<Lease> = unreadable.leases().collect();
-            // If the retry fails, the lease expires, which counts the attempt as well.
+            // Ignores an error. If the retry fails, the lease expires, which counts the attempt as
+            // well.
             tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
         }
         dequeued.messages

@@ -41,7 +41,8 @@ impl Shared {
 
     /// Serves the waiters until none is left.
     async fn poll(self: Arc<Self>, mut poller: Poller) {
-        // Consumers enter the list just after a dequeue that found nothing.
+        // Starts without a dequeue, because consumers enter the list just after one that found
+        // nothing.
         let mut may_be_due = false;
         while poller.goes_on() {
             poller.hear();

@@ -35,7 +35,7 @@ fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     for missed in ALL {
         assert_eq!((of(missed).next, of(missed).has_dropped), (Some(hour(13)), false));
     }
-    // The last tick is not older than a minute.
+    // Tests a last tick that is not older than a minute.
     let late = ticks("0 * * * *", Missed::Skip, "2026-11-23T09:00:00Z", "2026-11-23T12:00:30Z");
     assert_eq!(late.now, [hour(12)]);
 }
@@ -60,7 +60,7 @@ fn tick_in_a_skipped_hour_is_not_lost_looking_back() {
         let found = ticks("30 2 * * *", missed, "2026-03-28T01:30:00Z", "2026-03-29T01:00:30Z");
         assert_eq!(found.now.last(), Some(&at("2026-03-29T01:00:00Z")), "{missed:?}");
     }
-    // The row's tick is due at its stored time, even if that time was changed manually.
+    // Tests a row's stored time, at which its tick is due even if the time was changed manually.
     let found = ticks("30 2 * * *", Missed::Each, "2026-11-23T08:59:59Z", "2026-11-23T09:00:00Z");
     assert_eq!(found.now, [at("2026-11-23T08:59:59Z")]);
 }

@@ -37,7 +37,7 @@ impl<T> Held<T> {
         let gone: HashSet<&i64> = gone.iter().collect();
         let gone: HashSet<&Lease> = leases.iter().filter(|lease| gone.contains(&lease.id)).collect();
         for hand in &mut self.hands {
-            // The handler may have begun to end its lease itself since the check.
+            // Skips a lease that its handler has begun to end itself since the check.
             let settled = hand.told.as_ref().is_some_and(|told| told.is_settled());
             for running in hand.running.iter_mut().filter(|running| !settled && gone.contains(&running.lease)) {
                 running.lost = true;

@@ -25,8 +25,8 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
         return refused("it has white space or a control character");
     }
     let first = to.split('.').next().unwrap_or_default();
-    // $KV and $O are buckets, which streams store. Other subjects that begin with $ belong to the
-    // server's own interface.
+    // Accepts $KV and $O: buckets, which streams store. Other subjects that begin with $ belong to
+    // the server's own interface.
     if first.starts_with('$') && !matches!(first, "$KV" | "$O") || first.starts_with("_INBOX") {
         return refused("subjects that begin with $ or _INBOX are reserved for the server");
     }
@@ -43,8 +43,8 @@ pub(super) fn topic(to: &str) -> Result<(), String> {
     if !to.bytes().all(is_plain) || matches!(to, "." | "..") {
         return refused("a topic is made of ASCII letters, digits, dots, _ and -");
     }
-    // Brokers store their groups and transactions in such topics. They would read any record there
-    // as one of their own.
+    // Refuses topics in which brokers store their groups and transactions. They would read any
+    // record there as one of their own.
     if to.starts_with("__") {
         return refused("topics that begin with __ are the brokers' own");
     }

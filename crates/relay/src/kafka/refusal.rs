@@ -43,7 +43,7 @@ fn is_for_good(code: Code) -> bool {
 fn words(code: Code) -> String {
     match code {
         Code::UnknownTopic | Code::UnknownPartition => "there is no such topic".to_owned(),
-        // The client's own codes have names, and the text of such an error describes what happened.
+        // Uses the names and the descriptions of the client's own codes.
         _ => format!("{code} ({code:?})"),
     }
 }

@@ -168,8 +168,8 @@ impl Sink for KafkaSink {
             let places: Vec<usize> =
                 fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
             if !places.is_empty() {
-                // The batch was too large for the topic. Sending each message alone shows which of
-                // them are too large.
+                // Sends each message alone: the batch was too large for the topic, and this shows
+                // which messages are too large.
                 let mut config = self.config.clone();
                 config.set("batch.num.messages", "1");
                 let again: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();

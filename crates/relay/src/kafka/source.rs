@@ -72,7 +72,7 @@ impl KafkaSource {
         let (broker, topic) = (address.shown(), address.path.clone());
         let accepts_gap = address.option("accept-gap")?.unwrap_or_default();
         let mut config = address::config(address)?;
-        // The client requires the name of a group, which is never created.
+        // Names a group, because the client requires it. The group is never created.
         config
             .set("group.id", "trunkline-relay")
             .set("enable.auto.commit", "false")
@@ -171,8 +171,8 @@ impl KafkaSource {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {
-            // The client drops messages that it buffered for another position, so all partitions
-            // are assigned again.
+            // Assigns all partitions again, so that the client drops messages that it buffered for
+            // another position.
             self.assign(after).await?;
         }
         // If this read ends early, the next one assigns the partitions again.

@@ -169,8 +169,8 @@ impl NatsSource {
 
     /// Reports messages that the stream dropped before the consumer reached them.
     async fn dropped(&mut self, after: u64, next: u64) -> Result<()> {
-        // Messages with the missing sequence numbers may be on other subjects, or may have been
-        // deleted individually.
+        // Ignores missing sequence numbers if their messages may be on other subjects or may have
+        // been deleted individually.
         if !self.subject.is_empty() || self.info().await?.state.first_sequence <= after + 1 {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl NatsSource {
         let (end, is_same) = (info.state.last_sequence, info.created.unix_timestamp_nanos() == place.0);
         let mut ended = is_same && end <= place.1;
         if is_same && !ended && !self.subject.is_empty() {
-            // New messages may be on other subjects.
+            // Looks for a message of this subject, because new messages may be on other subjects.
             let from = reading.sequence.max(reading.looked) + 1;
             let next = stored::next(&self.context, &self.stream, from, &self.subject).await;
             ended = next.map_err(|cause| self.away(cause))?.is_none();

@@ -122,8 +122,8 @@ impl Reach {
     async fn connect(&self) -> lapin::Result<Connection> {
         let mut error = silent();
         for server in &self.servers {
-            // The client leaks some memory with each failed connection. So a plain TCP connection
-            // first tests whether the server listens.
+            // Tests with a plain TCP connection whether the server listens, because the client
+            // leaks some memory with each failed connection.
             let (host, port) = (server.authority.host.as_str(), server.authority.port);
             match timeout(PATIENCE, TcpStream::connect((host, port))).await {
                 Ok(Ok(_)) => {}

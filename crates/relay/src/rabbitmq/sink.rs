@@ -166,8 +166,8 @@ impl Sink for RabbitmqSink {
             let settles = self.reach.settles();
             for ((at, sent), one) in places.into_iter().zip(sent).zip(&fitting) {
                 let sent = match sent {
-                    // The broker closed the channel because of one message, but does not report
-                    // which one.
+                    // Sends each message alone: the broker closed the channel because of one
+                    // message, but does not report which one.
                     Err(error) if !alone && is_final(&error, settles) => {
                         self.send(std::slice::from_ref(one)).await.pop().unwrap_or(Err(error))
                     }
@@ -224,7 +224,8 @@ fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> V
     }
     if !returned.is_empty() {
         for ((message, _), sent) in batch.iter().zip(&mut sent) {
-            // A batch may contain the same message twice, if its lease expired.
+            // Looks up the outcome without removing it, because a batch may contain the same
+            // message twice, if its lease expired.
             if let Some(words) = returned.get(&message.id) {
                 *sent = Ok(Outcome::RefusedForGood(words.clone()));
             }

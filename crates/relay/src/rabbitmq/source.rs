@@ -130,8 +130,8 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // The stream may be the same one without its last messages. The source does not read the
-        // remaining messages twice.
+        // Continues after the last message: the stream may be the same one without its last
+        // messages, whose remaining messages should not be read twice.
         Ok(Some(last))
     }
 
@@ -175,7 +175,7 @@ impl RabbitmqSource {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
         let mut found = None;
-        // A slow broker may need a while for the first message.
+        // Waits longer for the first message, because a slow broker may need a while for it.
         while let Ok(next) = timeout(if found.is_none() { PATIENCE } else { WAIT }, consumer.next()).await {
             let delivery = next.ok_or_else(|| self.said("the consumer ended"))?.map_err(|cause| self.said(cause))?;
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
@@ -227,7 +227,7 @@ impl RabbitmqSource {
                 // Returns the messages before the gap; the next read detects the gap again.
                 return if read.is_empty() { Err(error) } else { Ok(read) };
             }
-            // A chunk may start before the requested offset.
+            // Skips messages before the requested offset, because a chunk may start earlier.
             if reading.behind.is_none_or(|at| offset > at) {
                 (reading.at, reading.behind) = (Some(offset), Some(offset));
                 let message = incoming(offset, &delivery);
@@ -239,8 +239,8 @@ impl RabbitmqSource {
                 next = reading.consumer.next().now_or_never();
             }
         }
-        // The broker sends more messages only after an acknowledgement. A stream keeps acknowledged
-        // messages.
+        // Acknowledges the messages, because the broker sends more only after that. A stream keeps
+        // acknowledged messages.
         if let Some(last) = last {
             let acknowledged = last.ack(BasicAckOptions { multiple: true }).await;
             if acknowledged.is_err() {

@@ -89,7 +89,8 @@ impl RedisSink {
         }
         xadd.arg(BODY).arg(&*message.body);
         if largest > self.longest {
-            // The server would close the connection, which other callers share.
+            // Refuses the message here. The server would close the connection, which other callers
+            // share.
             return Err(format!("it has a value of {largest} bytes; proto-max-bulk-len is {}", self.longest));
         }
         Ok(xadd)

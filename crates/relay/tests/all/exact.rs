@@ -210,7 +210,7 @@ fn stripped(mut metadata: Metadata) -> Metadata {
 fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     let mut expected = stripped(metadata.clone());
     if by_nats {
-        // The first header with this name is from this stream.
+        // Replaces the first header with this name, which is from this stream.
         let before = expected.remove("nats-subject");
         expected.insert("nats-subject", "s.x");
         if let Some(before) = before {

@@ -73,7 +73,7 @@ impl Fault {
                 relay
             }
             Self::RequestsCut | Self::AnswersCut => {
-                // The fault happens at any time, even within a protocol message.
+                // Cuts after an arbitrary number of bytes, even within a protocol message.
                 match self {
                     Self::RequestsCut => stage.proxy.cut_requests_after(Some(1001)),
                     _ => stage.proxy.cut_answers_after(Some(33)),
@@ -114,7 +114,7 @@ async fn out(kind: Kind) {
     relay.begun().await;
     for fault in FAULTS {
         stage.enqueue(60).await;
-        // Some messages have been carried, but most have not.
+        // Waits until some messages have been carried. Most have not.
         let before = stage.sent.sure() as u64;
         within(Duration::from_secs(180), "it has begun", async || {
             stage.queue.stats().await.is_ok_and(|stats| stats.messages < before.min(600))
@@ -137,8 +137,8 @@ async fn out(kind: Kind) {
 async fn inward(kind: Kind) {
     let mut stage = Stage::set(kind, true).await;
     let mut relay = stage.inward();
-    // A stream on a single RabbitMQ node does not always keep confirmed messages: docs/relay.md
-    // describes how the relay behaves then.
+    // Omits RabbitMQ's crashes and restarts. A stream on a single node does not always keep
+    // confirmed messages: docs/relay.md describes how the relay behaves then.
     let is_kept =
         |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
     for fault in FAULTS.into_iter().filter(is_kept) {

@@ -84,8 +84,8 @@ async fn message_forbidden_by_rabbitmq_dies_alone_with_its_words() {
     let address = format!("rabbitmq://relay:relay@{server}/{{metadata.to}}?exchange=events");
     let dead = carry(&address, &messages("yes.x", "no.x")).await;
     dies_with(&dead, "ACCESS_REFUSED");
-    // The broker closes the channel after a refusal, so the relay may resend other messages of the
-    // batch.
+    // Ignores duplicates: the broker closes the channel after a refusal, so the relay may resend
+    // other messages of the batch.
     let mut there = arrived(&format!("rabbitmq://{server}/all"), 2).await;
     there.dedup();
     assert_eq!(there, ["first", "last"]);

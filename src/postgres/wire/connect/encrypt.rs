@@ -72,7 +72,8 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     match &said[..length] {
         b"S" => Ok(true),
         b"N" => Ok(false),
-        // Later, extra bytes would look as if the trusted server had sent them (CVE-2021-23222).
+        // Refuses extra bytes, which would later look as if the trusted server had sent them
+        // (CVE-2021-23222).
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
         // A server that cannot start a process replies in this way.
         [b'E', ..] => Err(io::Error::new(ErrorKind::ConnectionRefused, "the server answered with an error")),

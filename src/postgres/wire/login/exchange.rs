@@ -46,8 +46,8 @@ impl Exchange {
                         self.notices.push(body);
                     }
                 }
-                // With this message, a server lists the protocol options that it does not support.
-                // The client requests no options, so the message can be ignored.
+                // Ignores the list of protocol options that the server does not support, because
+                // the client requests none.
                 (b'v', _) => {}
                 message => return Ok(message),
             }
@@ -95,7 +95,8 @@ impl Exchange {
 }
 
 fn broken(error: &io::Error) -> Error {
-    // With TLS 1.3, a server rejects the client's certificate only after the handshake.
+    // Explains a refused certificate: with TLS 1.3, a server rejects the client's certificate only
+    // after the handshake.
     let text = explained(error).unwrap_or_else(|| error.to_string());
     failed(error.kind(), format!("the connection broke during the login: {text}"))
 }

@@ -38,7 +38,8 @@ pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) 
     if asked == SASL {
         scram(exchange, config, &rest).await?;
     } else if must_bind(config) {
-        // Only channel binding can distinguish the server from a proxy that forwards its messages.
+        // Refuses other authentications, because only channel binding can distinguish the server
+        // from a proxy that forwards its messages.
         let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
         return Err(failed(PermissionDenied, text));
     } else {

@@ -77,8 +77,8 @@ impl Returning {
                 continue;
             };
             match pauses.next() {
-                // This is the only copy of the message, and the error shows that the message is not
-                // back yet.
+                // Tries again: this is the only copy of the message, and the error shows that the
+                // message is not back yet.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;
@@ -189,7 +189,7 @@ impl Shared {
         let together = async || self.db.session(Class::Main).await?.query_together(&both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
-                // The message was put back before the connection broke.
+                // Succeeds, because the message was put back before the connection broke.
                 Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
                 outcome => outcome,
             },

@@ -239,7 +239,7 @@ fn new_folder() -> PathBuf {
 fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Each test process starts from another port.
+    // Starts from another port in each test process.
     let place = |number: u32| (12_000 + (std::process::id() * 97 + number) % 18_000) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut free = std::iter::repeat_with(|| place(NEXT.fetch_add(1, Ordering::Relaxed))).filter(is_free);

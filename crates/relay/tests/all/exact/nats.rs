@@ -86,8 +86,8 @@ async fn a_stream_is_copied_to_another_with_each_header() {
     let copy = place.jetstream.get_stream("copy").await.expect("it is there");
     let state = copy.get_info().await.expect("asked").state;
     assert_eq!(state.messages, 6, "none was rolled up");
-    // If several headers have the same name, a message fetched by its number lacks the first of
-    // them.
+    // Reads through a consumer: a message that is fetched by its number lacks the first of several
+    // headers with the same name.
     let config = pull::Config { ack_policy: AckPolicy::None, ..pull::Config::default() };
     let consumer = copy.create_consumer(config).await.expect("a consumer");
     // Messages without a key may arrive in any order.
@@ -133,7 +133,7 @@ async fn impossible_subject_makes_a_dead_letter_at_once() {
         assert!(body == "refused" && words.contains("the subject") && words.len() < 400, "{words}");
     }
     assert_eq!(place.messages().await, 7, "the stream is whole");
-    // A field within a subject fills one token.
+    // Tests a field within a subject, which fills one token.
     let dead =
         carried::carry(&format!("{}/s.x.{{metadata.to}}", place.server), &[("a.b", "no"), ("", "no"), ("c", "yes")])
             .await;

@@ -57,7 +57,7 @@ async fn an_entry_is_copied_to_another_stream_byte_by_byte() {
     back.enqueue_many(all.into_iter().map(|one| Draft::new(one.payload).metadata(one.metadata))).await.expect("again");
     carry(&back, &format!("redis://{}/copy", broker.addr())).await;
     let mut copied = entries(&mut connection, "copy").await;
-    // Only a key that is not text is encoded.
+    // Removes the mark of an encoded key. Only a key that is not text is encoded.
     let last = copied[0].iter().position(|(name, _)| name == b"trunkline-key-encoding").expect("it is said");
     copied[0].remove(last);
     let key = copied[0].iter_mut().find(|(name, _)| name == b"trunkline-key").expect("a key");

@@ -87,7 +87,7 @@ impl Far for Stream {
                 channel.basic_consume((&*self.name).into(), "".into(), BasicConsumeOptions::default(), arguments).await;
             let mut consumer = consumer.expect("a consumer");
             let mut read = Vec::new();
-            // A stream does not report its end.
+            // Reads until no message arrives, because a stream does not report its end.
             while let Ok(Some(delivery)) = timeout(Duration::from_secs(5), consumer.next()).await {
                 let delivery = delivery.expect("a message");
                 delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
