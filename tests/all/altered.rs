@@ -37,7 +37,7 @@ async fn a_transaction_that_has_read_the_messages_delays_no_change() {
     };
     timeout(SOON, changes).await.expect("no change waits");
     sql.batch_execute("select count(*) from trunkline.messages('q'); commit").await.expect("read");
-    // If the queue's view was dropped, the next change of the queue creates it again.
+    // Drops the queue's view. The next change of the queue creates it again.
     sql.batch_execute("drop view trunkline.messages_q").await.expect("dropped");
     db.pause_queue("q").await.expect("paused");
     let read = connect(&url).await.query("select * from trunkline.messages('q')", &[]).await.expect("read");

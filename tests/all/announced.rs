@@ -163,7 +163,7 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
             sql.query_one(ANNOUNCED, &[]).await.expect("read").get(0)
         })
         .await;
-        // A transaction that checks after the announcement sends a notification.
+        // Enqueues after the announcement, in a transaction that therefore sends a notification.
         sql.batch_execute("select trunkline.enqueue('q', 100::bigint)").await.expect("enqueued");
         let first = tokio::time::timeout(Duration::from_secs(20), received.recv()).await.expect("in time");
         assert_eq!(first, Some(100));
@@ -171,7 +171,7 @@ async fn message_of_a_transaction_older_than_the_announcement_arrives_at_once() 
         let second = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
         assert_eq!(second.expect("long before the safety poll"), Some(nr as i64), "{end}");
         drop(received);
-        // The consumer receives one more message, ends, and thereby withdraws its announcement.
+        // Sends one more message. Then the consumer ends, and thereby withdraws its announcement.
         sql.batch_execute("select trunkline.enqueue('q', 7::bigint)").await.expect("enqueued");
         eventually("the announcement ends with its consumer", || async {
             !sql.query_one(ANNOUNCED, &[]).await.expect("read").get::<_, bool>(0)

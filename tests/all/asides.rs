@@ -96,7 +96,7 @@ async fn notices_and_notifications_disturb_no_answer() {
         let db = Db::connect(&url).await.expect("connected");
         let told = Statement::<(), (String,)>::new("select current_setting('client_min_messages')");
         assert_eq!(db.run(&told, ()).await.expect("told"), (level.to_owned(),));
-        // Other sessions send notifications at the same time.
+        // Sends notifications from another session at the same time.
         let over = Arc::new(AtomicBool::new(false));
         let notifying = tokio::spawn({
             let over = over.clone();

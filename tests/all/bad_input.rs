@@ -285,8 +285,8 @@ async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 
-    // The server does not report which of several rows the trigger skipped. So no caller receives
-    // an outcome that may be wrong.
+    // The outcome of all calls is unknown, because the server does not report which of several rows
+    // the trigger skipped.
     let error = queue.enqueue_many(&[1, 13, 2]).await.expect_err("one of them was passed over");
     assert!(error.is_outcome_unknown(), "{error}");
     not_stored(error);

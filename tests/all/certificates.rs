@@ -94,7 +94,7 @@ async fn request_to_cancel_accepts_the_certificate_of_the_chosen_host() {
     let server = Server::start(&ours).await;
     let folder = Folder::new("hosts");
     let root = folder.write("root", &ours.pem(), 0o644);
-    // Nothing listens at the first host, and the certificate has the name of the second.
+    // Adds a first host on which nothing listens. The certificate has the name of the second.
     let place = server.place().replace("host=localhost hostaddr=", "host=elsewhere,localhost hostaddr=127.0.0.1,");
     let place = place.replace("port=", "port=1,");
     let words = format!("{place} dbname=template1 sslmode=verify-full sslrootcert={root}");
@@ -129,7 +129,8 @@ async fn client_proves_its_name_by_a_certificate() {
         (with(&cert, &own), &[][..]),
         (with(&cert, &own).replace("verify-full", "verify-ca"), &[]),
         (with(&guest, &guest_key), &["authentication failed for user"]),
-        // A server may close the connection before the client reads why.
+        // Accepts a broken connection, because a server may close it before the client reads the
+        // reason.
         (with(&foreign, &foreign_key), &["the authority that has signed the certificate of sslcert", "broke"]),
         (with(&cert, &open), &["sslkey=", "chmod 600"]),
         (with(&cert, &locked), &["the private key is encrypted", "openssl pkey"]),

@@ -203,8 +203,8 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let began = Instant::now();
     while load.once.stats().await.expect("counted").messages > 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: nothing is left");
-        // This call may find nothing to take, because the commit of a dropped caller is still in
-        // progress.
+        // Ignores the result, because the commit of a dropped caller may still be in progress, and
+        // then there is nothing to take.
         let _ = tokio::time::timeout(Duration::from_secs(5), work_once(&mut once, 1000)).await;
     }
     let rows = sql.query("select payload, id from public.effects", &[]).await.expect("read");

@@ -130,7 +130,7 @@ async fn fill(queue: &Queue<i64>, kind: &str, sql: &Client) {
 async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
     for kind in KINDS {
         let Place { queue, url, sql, db: _db } = place::<i64>(settings(kind)).await;
-        // While vacuum reads the table, a compaction continues with the queue's next table.
+        // Turns autovacuum off, because a compaction skips a table while vacuum reads it.
         sql.batch_execute(
             "create function public.refuse() returns trigger language plpgsql as 'begin raise ''no''; end';
              alter table trunkline.queue_q set (autovacuum_enabled = off);
@@ -268,7 +268,8 @@ async fn library_compacts_a_large_queue_while_it_consumes() {
         queue.enqueue_many(&vec![vec![7; 100_000]; 10]).await.expect("enqueued");
     }
     let size = "select pg_total_relation_size('trunkline.queue_q')";
-    // A compaction that waits for its lock longer than 20 ms is tried again ten seconds later.
+    // Waits longer than ten seconds: a compaction that has waited 20 ms for its lock is tried again
+    // after that time.
     within(Duration::from_secs(120), "the space is given back", || async {
         queue.enqueue(vec![1]).await.expect("enqueued"); // the floor moves only while messages are dequeued
         sql.query_one(size, &[]).await.expect("asked").get::<_, i64>(0) < 4_000_000

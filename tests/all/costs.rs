@@ -63,7 +63,8 @@ async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
             format!("select count(*) from asked a, trunkline.do_{verb}_q(a.ids, a.sizes, a.attempts {more}) d")
         };
         let none_lost = cost_of_all(&sql, call).await;
-        // Half of the messages with lost leases are deleted, and half are leased by another holder.
+        // Makes a tenth of the leases lost: deletes half of their messages, and leases the other
+        // half by another holder.
         sql.batch_execute(
             "delete from trunkline.queue_q where id / 2 % 20 = 3;
              update trunkline.queue_q set attempt = 2 where id / 2 % 20 = 13 or id / 1024 % 20 = 13",
@@ -81,7 +82,8 @@ async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i
     let mut costs = Vec::new();
     for (verb, more) in VERBS {
         if verb == "charge" {
-            // `charge` counts attempts of messages that are not leased, so the leases end first.
+            // Ends the leases first, because `charge` counts attempts of messages that are not
+            // leased.
             sql.batch_execute("update trunkline.queue_q set due_at = now()").await.expect("ran out");
         }
         costs.push(pages(sql, &call(verb, more)).await);

@@ -73,7 +73,8 @@ impl Place {
             let lost = result.is_err();
             unknown += usize::from(lost);
             check(&what, result.ok()).await;
-            // A connection that ended after a complete answer may not have reported its end yet.
+            // Allows a second try: a connection that ended after a complete answer may not have
+            // reported its end yet.
             let soon = async || timeout(SOON, next()).await.expect("in time");
             let outcome = soon().await;
             assert!(outcome.is_ok() || !lost && soon().await.is_ok(), "{what}: and the next call: {outcome:?}");
@@ -200,8 +201,8 @@ async fn exchanged(side: Side) {
             },
             async |done| queue.ack_and_lease(done, 2).await,
             async |what, exchanged| {
-                // Two messages are leased before the call and after it. The number of rows with two
-                // messages shows whether they are the same messages.
+                // Two messages are leased in any case. The number of rows with two messages shows
+                // whether they are the same ones as before the call.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {
@@ -238,8 +239,8 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
             async || place.sql.batch_execute(refill).await.expect("enqueued"),
             async |()| consumer.lock().await.lease(Dequeue::up_to(2).within(Duration::ZERO)).await,
             async |what, leased| {
-                // A statement that was cut off in an earlier round may still run, and may lease the
-                // new row first. So the call may find nothing.
+                // Accepts an empty result: a statement that was cut off in an earlier round may
+                // still run, and may lease the new row first.
                 let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
                 assert!(leased.is_none_or(all_or_nothing), "{what}");
             },

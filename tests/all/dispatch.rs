@@ -29,8 +29,8 @@ async fn enqueue(sql: &Client, queue: &str) -> Result<i64, tokio_postgres::Error
 async fn each_queue_gets_its_own_messages() {
     let (_, sql) = migrated().await;
     assert_eq!(branches(&sql).await, Vec::<String>::new());
-    // The names need more than two groups of sixteen. A linguistic collation sorts these names in a
-    // different order than bytes.
+    // Uses names that need more than two groups of sixteen, and that a linguistic collation sorts
+    // in a different order than bytes.
     let names: Vec<String> =
         (0..35).map(|nr| format!("{}{}q{nr}", ["a", "b"][nr % 2], ["_", ".", "-", "0"][nr % 4])).collect();
     for name in &names {

@@ -19,7 +19,7 @@ async fn other_queues_go_on_without_the_type_of_one() {
     assert_eq!(payloads, ["text", "a type that was dropped"]);
     let error = db.create_queue("mood", &Settings::new("text")).await.expect_err("another queue");
     assert!(error.to_string().contains("of a type that was dropped"), "{error}");
-    // A migration replaces the functions of another library version in every queue.
+    // Simulates functions of another library version, which a migration replaces in every queue.
     let older = "select * from trunkline.rebuild('mood'); update trunkline.version set functions = 'others'";
     sql.batch_execute(older).await.expect("rebuilt");
     db.migrate().await.expect("the other queue is renewed");

@@ -31,7 +31,7 @@ async fn an_empty_string_leads_to_where_the_variables_say() {
     let (name, timeout) = db.run(&WHO, ()).await.expect("asked");
     assert_eq!((name.as_str(), timeout.as_str()), ("of the shell", "4321ms"));
     db.run(&Statement::<(), u64>::new("delete from here"), ()).await.expect("it is that database");
-    // The listening connection uses the variables, too.
+    // Checks that the listening connection uses the variables, too.
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue(&7).await.expect("enqueued");

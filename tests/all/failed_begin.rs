@@ -53,8 +53,8 @@ async fn statement_that_cannot_be_prepared_fails_the_transaction_at_any_place() 
         assert_eq!(transaction.run(&INSERT, (2,)).await.expect_err("failed").to_string(), first);
         assert!(transaction.insert_many(&rows, [(3,)]).await.is_err() || statements_before > 0);
         assert_eq!(transaction.commit().await.expect_err("failed").to_string(), first);
-        // The failed transaction leaves its connection intact, and the next transaction uses the
-        // connection.
+        // Checks that the next transaction uses the same connection, which the failed transaction
+        // left intact.
         let transaction = db.begin().await.expect("begun");
         transaction.run(&NOWHERE, ()).await.expect_err("there is no such table");
         transaction.rollback().await.expect("rolled back");

@@ -76,8 +76,8 @@ async fn transactions_leave_a_server_that_no_longer_accepts_writes() {
         let set = format!("alter system set default_transaction_read_only = {mode}");
         admin.batch_execute(&set).await.expect("set");
         admin.batch_execute("select pg_reload_conf()").await.expect("reloaded");
-        // A connection whose transaction was refused is not used again, so the next call looks for
-        // a server that accepts writes.
+        // Waits until calls find a server that accepts writes. A connection whose transaction was
+        // refused is not used again.
         eventually("the server is seen as it is now", async || match (write().await, mode) {
             (Ok(_), mode) => mode == "off",
             (Err(error), "on") => error.to_string().contains("does not allow writes"),
@@ -104,13 +104,13 @@ async fn server_silent_after_login_is_left_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
-    // No standby with this name will ever connect.
+    // Names a standby that never connects.
     let server = Server::start(None, &[("synchronous_standby_names", "nobody"), ("synchronous_commit", "local")]);
     let admin = connect(&server.url()).await;
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    // From here on, commits of new connections wait for the standby.
+    // Makes commits of new connections wait for the standby.
     admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
@@ -119,8 +119,8 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
         let caller = tokio::spawn(async move { waits.enqueue(1).await });
         let ended =
             format!("select count(*) from (select {end}(pid) from pg_stat_activity where wait_event = 'SyncRep') s");
-        // The query also ends other commits that wait for the standby, for example the commit of a
-        // floor.
+        // Counts ended sessions. These include other commits that wait for the standby, for example
+        // of a floor.
         let any = std::cell::Cell::new(0);
         eventually("it waits for its standby, and its session is ended", async || {
             any.set(any.get() + admin.query_one(&ended, &[]).await.expect("ended").get::<_, i64>(0));
@@ -129,8 +129,8 @@ async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
         .await;
         let outcome = timeout(SOON, caller).await.expect("an answer").expect("no panic");
         match is_ok {
-            // PostgreSQL reports success with a warning, so no client can detect the loss.
-            // `docs/operations.md` warns about this case.
+            // Accepts success: PostgreSQL reports it with a warning, so no client can detect the
+            // loss. `docs/operations.md` warns about this case.
             true => drop(outcome.expect("a false Ok")),
             false => assert!(outcome.expect_err("unknown").is_outcome_unknown()),
         }

@@ -269,16 +269,17 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     sql.execute(few, &[]).await.expect("enqueued");
     let without = least_cost(&sql, "'-infinity'").await;
     assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
-    // The floors catch up within a few probes, or later if another test keeps a transaction open.
+    // Waits for the floors, which catch up within a few probes, or later if another test keeps a
+    // transaction open.
     within(Duration::from_secs(120), "a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
         least_cost(&sql, "trunkline.floor('q')").await <= fresh + FEW_PAGES
     })
     .await;
     queue.purge().await.expect("purged");
-    // The library updates its floor only after these 200 calls. Each call therefore reads the rows
-    // that the earlier calls have deleted, about one page per hundred rows. So the limit includes a
-    // part of the cost of all dead rows.
+    // Includes a part of the cost of all dead rows in the limit. The library updates its floor only
+    // after these 200 calls, so each call reads the rows that the earlier calls have deleted, about
+    // one page per hundred rows.
     let bar = fresh_library + without as f64 / 20.0;
     let (began, mut costs) = (Instant::now(), Vec::new());
     while !costs.last().is_some_and(|cost| *cost <= bar) {
@@ -308,7 +309,8 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
-    // With many dead rows, each sweep reads only a part, but together the sweeps read everything.
+    // Adds so many dead rows that each sweep reads only a part of them. Together the sweeps read
+    // everything.
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");
     sql.batch_execute(

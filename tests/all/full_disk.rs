@@ -123,8 +123,8 @@ async fn full_data_disk_refuses_enqueues_and_harms_nothing_else() {
     }
     assert!(known.unknown.is_empty() && !known.refused.is_empty() && known.kept.len() > 500, "{known:?}");
 
-    // Reads still work, and so does a take of whole rows. A partial take writes a shorter row,
-    // which needs free space.
+    // Checks that reads work, and that a partial take fails: it writes a shorter row, which needs
+    // free space. A take of whole rows works.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
     let error = queue.take(1).await.expect_err("no room for the rest");
     assert_eq!(error.sqlstate(), Some(&SqlState::DISK_FULL), "{error}");
@@ -165,8 +165,8 @@ async fn full_log_disk_stops_the_server_without_losing_stored_messages() {
         db.schema_version().await.is_ok()
     })
     .await;
-    // Each connection that the stop broke, and that has not been used since then, costs one failed
-    // enqueue.
+    // Uses all connections. Each one that the stop broke, and that has not been used since then,
+    // costs one failed enqueue.
     for more in (0..8).map(|nr| u64::MAX - nr) {
         let stored = queue.enqueue(payload(more)).await;
         known.note(&[more], stored.as_ref().map(drop));

@@ -214,8 +214,7 @@ async fn message_put_back_keeps_its_attempts() {
     let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
     let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
     let written: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
-    // Another session holds the row when the take arrives. The caller drops the call before the row
-    // is free.
+    // Drops the call while another session holds the row.
     dropped_under_way(&url, &sql, queue.take(1)).await;
     let back = "select 1 from trunkline.queue_q where xmin::text <> $1";
     eventually("it is back", || async { !sql.query(back, &[&written]).await.expect("read").is_empty() }).await;

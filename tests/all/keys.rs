@@ -63,7 +63,8 @@ impl History {
             let mut next = 0;
             for (place, began) in events {
                 if *began {
-                    // A message may start again if its worker vanished before the acknowledgement.
+                    // Accepts a second start, because a worker may vanish before the
+                    // acknowledgement.
                     assert!(*place <= next, "{key}: {place} began before {next} had ended: {events:?}");
                 } else {
                     assert!(*place <= next, "{key}: {place} ended before {next}");

@@ -104,8 +104,8 @@ async fn held_leases_end_beside_lost_ones_in_one_call() {
     let left: Vec<i64> = queue.peek(10).await.expect("peeked").iter().map(|message| message.id).collect();
     assert_eq!(left, [ids[0], ids[9]]);
 
-    // In a transaction, the outcome is up to the caller. After a rollback, the valid leases are
-    // still held.
+    // Ends leases in a transaction, whose outcome is up to the caller. After a rollback, the valid
+    // leases are still held.
     let transaction = sql.transaction().await.expect("begun");
     let error = queue.ack_in(&transaction, &messages[8..]).await.expect_err("one of them is gone");
     assert_eq!(error.lost_ids(), [ids[8]]);

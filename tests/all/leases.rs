@@ -232,7 +232,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         })
         .await;
         writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
-        // Each message causes two writes: a lease and a delete. In addition, each row is split
+        // Allows for two writes per message, a lease and a delete. In addition, each row is split
         // twice, into 32 pieces.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
@@ -317,7 +317,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // These calls join one statement while the first statement waits.
+    // Makes calls that join one statement while the first statement waits.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());

@@ -126,7 +126,7 @@ async fn a_transaction_that_does_not_see_the_leases_is_refused() {
         sql.batch_execute("rollback").await.expect("ended");
         queue.release(&leased).await.expect("held");
     }
-    // The library's sessions are read committed, whatever the role's default is.
+    // Checks that the library's sessions are read committed, whatever the role's default is.
     let options = "options='-c default_transaction_isolation=repeatable\\\\ read'";
     let other = Db::connect(&format!("{url} {options}")).await.expect("connected");
     let theirs = other.queue::<i64>("q").await.expect("opened");
@@ -140,8 +140,8 @@ async fn a_transaction_that_does_not_see_the_leases_is_refused() {
     let (_, begin) = hint.split_once("with: ").expect("a statement to type");
     plain.batch_execute(&format!("{begin}; select trunkline.take('q'); commit")).await.expect("taken");
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
-    // Without a limit on leased messages, other isolation levels are accepted, because a rate does
-    // not depend on the snapshot.
+    // Checks that other isolation levels are accepted without a limit on leased messages: a rate
+    // does not depend on the snapshot.
     db.limit_queue("q", &Limits::none().per_second(1000.0)).await.expect("limited");
     plain.batch_execute("select trunkline.take('q')").await.expect("taken");
 }
@@ -257,8 +257,9 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
     let times: Vec<(Duration, Duration)> =
         timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     assert_eq!(times.len(), 500);
-    // Counts only the calls that lie completely within a second. A message was dequeued at an
-    // unknown time during its call, which may be long before the end on a busy machine.
+    // Counts only the calls that lie completely within a second, because a message was dequeued at
+    // an unknown time during its call. On a busy machine this may be long before the end of the
+    // call.
     for (from, _) in &times {
         let until = *from + Duration::from_secs(1);
         let within = times.iter().filter(|(called, received)| called >= from && *received <= until).count();

@@ -81,7 +81,8 @@ async fn callers_never_run_out_of_room_for_metadata() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_cut_as_its_messages_are() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    // Rows are split by size. Metadata counts like a payload, and a row ends after about 64 KiB.
+    // Tests rows that are split by size. Metadata counts like a payload, and a row ends after about
+    // 64 KiB.
     let large = "x".repeat(2500);
     let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
     queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
@@ -90,8 +91,8 @@ async fn it_is_cut_as_its_messages_are() {
     let got = queue.take(900).await.expect("taken");
     assert_eq!(got.iter().map(|message| (message.payload, message.metadata.clone())).collect::<Vec<_>>(), messages);
 
-    // Rows are split on demand. Each piece keeps exactly its own metadata, no matter how often a
-    // row is split.
+    // Tests rows that are split on demand. Each piece keeps exactly its own metadata, no matter how
+    // often a row is split.
     queue.enqueue_many(drafts(&some(0..1000))).await.expect("enqueued");
     let stored = "select coalesce(sum(cardinality(metadata)), 0) from trunkline.queue_q";
     for nr in 0..200 {

@@ -314,7 +314,7 @@ async fn a_users_column_may_have_any_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_needs_the_schema_public_or_a_search_path() {
     let url = empty_database("no_public").await;
-    // Objects of other owners must not interfere, either.
+    // Creates objects of other owners, which must not interfere, either.
     let admin = superuser(&url).await;
     admin
         .batch_execute(

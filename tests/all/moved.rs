@@ -59,8 +59,8 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
     let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).receive_direct().await });
-    // After the move, the wait list may still name consumers of the old server. A message must not
-    // be sent to them.
+    // Sends a message after the move. The wait list may still name consumers of the old server,
+    // which must not receive it.
     queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
 }
@@ -169,7 +169,7 @@ async fn pg_dump_between_snapshot_and_locks_prevents_compactions() {
     second.batch_execute("commit").await.expect("let go");
     let dump = dumping.await.expect("no panic");
     assert_eq!(dump.lines().filter(|line| line.contains("\t{")).count(), 50, "{dump}");
-    // Once the session of pg_dump has ended, compaction is no longer refused.
+    // Checks that compaction is no longer refused once the session of pg_dump has ended.
     compacted(&sql, "q").await;
 }
 

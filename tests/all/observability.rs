@@ -193,7 +193,8 @@ async fn a_worker_tells_what_its_handlers_do() {
     assert_eq!(settled, [95, 10, 5, 0]);
     let handled = ["done", "retried", "dead"].map(|end| recorder.times(NAME, &format!("handle_seconds {end}")));
     assert_eq!(handled, [95, 10, 5]);
-    // The metric skips a message that the worker gave back before starting its first attempt.
+    // Compares first attempts, because the metric skips a message that the worker gave back before
+    // starting its first attempt.
     let first = first.load(Ordering::Relaxed);
     assert_eq!(recorder.times(NAME, "delivery_lag_seconds"), first, "first attempts");
     for name in ["running_handlers", "prefetched_messages", "connected"] {

@@ -56,8 +56,8 @@ async fn offer_declined_in_accept_if_counts_no_attempt() {
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
         let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7).await };
-        // Messages go back to the queue even if a payload is invalid, so that they are never passed
-        // to `confirm`.
+        // Makes a payload invalid in some rounds. The messages then go back to the queue, and are
+        // never passed to `confirm`.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
             assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
@@ -176,8 +176,8 @@ async fn callers_dropped_at_any_poll_lose_and_double_nothing() {
                     assert!(received.lock().expect("no panic").insert(message.payload), "twice: {message:?}");
                 }
                 let leased: Vec<_> = messages.iter().filter(|message| message.attempt > 0).collect();
-                // A released message has an attempt number but no lease, and a take returns that
-                // number.
+                // Ignores a lost lease: a released message has an attempt number but no lease, and
+                // a take returns that number.
                 let ended = queue.ack(leased).await;
                 assert!(ended.is_ok() || ended.is_err_and(|error| error.is_lease_lost()));
             }

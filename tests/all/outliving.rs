@@ -49,8 +49,8 @@ impl Outliving {
         let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1
                                     and datname = current_database())";
         let is_so = || async {
-            // Within a transaction, the statistics of other sessions stay cached until the cache is
-            // cleared.
+            // Clears the cache of statistics of other sessions, which would stay the same within a
+            // transaction.
             self.sql.batch_execute("select pg_stat_clear_snapshot()").await.expect("forgotten");
             self.sql.query_one(waits, &[&format!("%{statement}%")]).await.expect("visible").get(0)
         };

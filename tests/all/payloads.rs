@@ -266,7 +266,8 @@ async fn payloads_around_the_batch_bound_keep_order_and_ids() {
         assert!((5..20).contains(&rows.len()), "{} rows", rows.len());
         for row in rows {
             let [size, bytes, largest] = [0, 1, 2].map(|at| row.get::<_, i32>(at).unsigned_abs() as usize);
-            // In SQL, other messages may share a row with one very large message.
+            // Ignores the largest message of a row that SQL enqueued, because other messages may
+            // share its row.
             let beside = if from_sql { bytes - largest } else { bytes };
             assert!(size == 1 || beside <= BOUND + 8 * size + 64, "{size} messages of {bytes} bytes in a row");
         }

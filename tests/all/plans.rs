@@ -140,8 +140,8 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
         }
     };
     let (mut faults, mut used) = (Vec::new(), BTreeSet::new());
-    // These scans are bounded in any plan: a range of pages, rows by their addresses, and leased
-    // messages, whose number is limited.
+    // Accepts scans that are bounded in any plan: a range of pages, rows by their addresses, and
+    // leased messages, whose number is limited.
     let index = |node: &Node| node.index().and_then(|oid| indexes.get(&oid.parse().ok()?));
     let is_bounded = |node: &Node| {
         ["TIDRANGESCAN", "TIDSCAN"].contains(&&*node.name) || index(node).is_some_and(|name| name == "leased_q")
@@ -150,8 +150,8 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
         if node.is_scan() {
             used.insert(index(node).map_or(&*node.name, |name| &**name));
         }
-        // The comparison covers only the first row of each priority, and there are at most ten
-        // priorities.
+        // Ignores priorities, because their comparison covers only the first row of each, and there
+        // are at most ten.
         if !is_laned && node.gathers() && node.all().into_iter().any(|node| node.is_scan() && !is_bounded(node)) {
             faults.push(format!("has a {} over the table", node.name));
         }

@@ -86,8 +86,8 @@ async fn callers_use_everything(url: &str) {
     }));
     let servers = timeout(8 * SOON, servers).await.expect("in time");
     let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
-    // The pooler may have used only one server connection so far. A transaction now occupies that
-    // connection, so the next statements must use the other one.
+    // Occupies one server connection by a transaction, so that the next statements use the other
+    // one. The pooler may have used only one so far.
     let held = db.begin().await.expect("begun");
     let (holder,): (i32,) = held.run(&PID, ()).await.expect("told");
     let (other,): (i32,) = db.run(&PID, ()).await.expect("told");
@@ -107,8 +107,8 @@ async fn consumers_use_everything(url: &str) {
     let mut running = JoinSet::new();
     for (nr, wait) in [Wait::poll(), Wait::Notify, Wait::Adaptive].into_iter().enumerate() {
         for once in [false, true] {
-            // Only one consumer works exactly once, because it holds one server connection while it
-            // needs another. If all consumers did so, they would block each other forever.
+            // Lets only one consumer work exactly once, because it holds one server connection
+            // while it needs another. If all consumers did so, they would block each other forever.
             let once = once && nr == 1;
             let name = format!("q{nr}{once}");
             let same = db.create_queue(&name, &Settings::new("int8").max_batch(8)).await;
@@ -219,8 +219,8 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         let mut consumer = queue.consumer(wait);
         let consuming =
             tokio::spawn(async move { while found.send(consumer.take(1).await.expect("taken")[0].payload).is_ok() {} });
-        // Other sessions enqueue without any notification. One message is enqueued before the
-        // library has detected that none arrive, and one afterwards.
+        // Enqueues from other sessions without any notification: once before the library has
+        // detected that none arrive, and once afterwards.
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");
             assert_eq!(timeout(SOON, finds.recv()).await.expect("it polls"), Some(payload));

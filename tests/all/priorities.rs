@@ -245,14 +245,14 @@ async fn backlog_of_one_priority_holds_no_floor_of_another() {
     let fresh = library_cost_of(&db, &queue, &url, &sql, "3").await;
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
-    // The highest priority has many dead rows, which no vacuum can remove.
+    // Creates many dead rows of the highest priority, which no vacuum can remove.
     for _ in 0..20 {
         let drafts: Vec<Draft<i64>> = (0..500).map(|payload| of(payload, 3)).collect();
         queue.enqueue_many(&drafts).await.expect("enqueued");
         assert_eq!(queue.take(500).await.expect("taken").len(), 500);
     }
-    // Probes take at most a hundredth of the time. So after a slow probe on a busy machine, the
-    // next probe is late.
+    // Waits long, because probes take at most a hundredth of the time. So after a slow probe on a
+    // busy machine, the next probe is late.
     within(Duration::from_secs(90), "the floor of that lane has followed", async || {
         library_cost_of(&db, &queue, &url, &sql, "3").await < 3.0 * fresh + 20.0
     })

@@ -67,11 +67,11 @@ async fn the_sequence_is_past_every_id_wherever_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn backlogs_of_keys_and_partitions_are_found_again() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(4)).await;
-    // The keys are in different partitions. The partition of key 1 is held.
+    // Chooses keys of different partitions, of which the one of key 1 will be held.
     let keys = "select array_agg(k.key) from (select distinct on (trunkline.lane_of('key ' || n, 4)) 'key ' || n as key from generate_series(0, 50) n) k";
     let keys: Vec<String> = sql.query_one(keys, &[]).await.expect("chosen").get(0);
     let draft = |nr: i64| Draft::new(nr).key(keys[usize::try_from(nr % 3).expect("small")].as_str());
-    // The first message of key 0 waits for its retry, and the first message of key 1 is leased.
+    // Makes the first message of key 0 wait for its retry, and leases the first message of key 1.
     queue.enqueue(draft(0)).await.expect("enqueued");
     let call = "select trunkline.retry('q', id, attempt, '1 hour', 'later') from trunkline.lease_partition('q')";
     sql.batch_execute(call).await.expect("failed");

@@ -178,7 +178,7 @@ async fn callers_survive_a_server_that_restarts_and_know_what_happened() {
         ended.expect("no panic");
     }
     load.settle_accounts().await;
-    // Every enqueued message is either in the queue or was received.
+    // Checks that every enqueued message is either in the queue or was received.
     let mut held = Vec::new();
     let rest = async {
         while !load.known().all_received() {

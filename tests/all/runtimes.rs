@@ -72,8 +72,8 @@ fn other_processes_are_notified_though_the_notifying_runtime_ended() {
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The notifying task pauses for a few milliseconds, and its runtime ends during that pause. The
-    // notification of the next message makes up for the lost notification.
+    // Ends the runtime while its notifying task pauses for a few milliseconds. The notification of
+    // the next message makes up for the lost one.
     let mut last = first;
     for round in 1..6 {
         let next = runtime();
@@ -106,7 +106,7 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     let (consumer, payload) = in_time(&first, waiter).expect("no panic");
     assert_eq!(payload, 1);
     drop(first);
-    // The same consumer continues, and so does another consumer of the same handle. Both receive
+    // Continues with the same consumer, and with another one of the same handle. Both receive
     // notifications, so neither depends on polling.
     let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
     in_time(&second, listening(&url, 1));

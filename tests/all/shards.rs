@@ -144,7 +144,7 @@ async fn verbs_by_id_go_to_the_shard_of_the_id() {
     let lost = three.queue.ack(&leased[..5]).await.expect_err("they are over");
     assert!(lost.is_lease_lost() && lost.shards().iter().map(|(_, part)| part.lost_ids().len()).sum::<usize>() == 5);
 
-    // The pages cover all shards, and contain each dead letter once.
+    // Checks that the pages cover all shards, and contain each dead letter once.
     let (mut after, mut letters) = (None, Vec::new());
     loop {
         let page = three.queue.dead_letters(after, 4).await.expect("read");

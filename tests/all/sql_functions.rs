@@ -162,7 +162,7 @@ async fn message_that_was_never_leased_has_no_lease_to_end() {
     let left =
         sql.query_one("select count(*) from trunkline.messages('q') where due_at > now() + interval '23 hours'", &[]);
     assert_eq!(left.await.expect("counted").get::<_, i64>(0), 2);
-    // If nothing was leased, `array_agg` returns null, and the call has no effect.
+    // Passes null, which `array_agg` returns if nothing was leased. The call has no effect.
     let nothing = "select trunkline.VERB('q', array_agg(id), array_agg(attempt)) from trunkline.lease('q', 2)";
     for verb in ["ack_many", "archive_many", "release_many", "retry_many", "bury_many", "charge_many"] {
         sql.batch_execute(&nothing.replace("VERB", verb)).await.expect(verb);

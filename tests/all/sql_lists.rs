@@ -26,7 +26,8 @@ async fn every_end_is_for_one_and_for_many() {
     for (verb, more) in ENDS {
         let fill = "select trunkline.purge('q'); select trunkline.enqueue_many('q', array['1', '2', '3', '4', '5'])";
         sql.batch_execute(fill).await.expect("enqueued");
-        // `charge` is for messages without a lease, as after the rollback of a take.
+        // Leases nothing for `charge`, which is for messages without a lease, as after the rollback
+        // of a take.
         let dequeue = match verb {
             "charge" => "select id, attempt from trunkline.messages('q')",
             _ => "select id, attempt from trunkline.lease('q', 5)",

@@ -115,7 +115,7 @@ async fn waiting_call_holds_no_lock_and_no_transaction_id() {
     let Place { url, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for call in LONG {
         let waiting = Waiting::begin(&url, &sql, call).await;
-        // This statement runs between two probes. If the call held a lock, the statement would be
+        // Runs a statement between two probes. If the call held a lock, the statement would be
         // blocked until the end of the wait.
         sql.batch_execute("set lock_timeout = '15 s'; alter table trunkline.queue_q add note text").await.expect(call);
         assert!(waiting.is(&sql, "backend_xid is null").await, "it would hold up every floor");
@@ -180,9 +180,9 @@ async fn waiting_call_goes_on_after_a_pause_or_limit_ends() {
             eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
                 .await;
             eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
-            // The check is one query, because the call may probe between two queries. A waiting
-            // call with a transaction id would hold up every floor. The call's only lock is the one
-            // on its own virtual transaction id, which every statement has.
+            // Checks with one query, because the call may probe between two queries. A waiting call
+            // with a transaction id would hold up every floor. The call's only lock is the one on
+            // its own virtual transaction id, which every statement has.
             let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
                 select from pg_locks l where l.pid = pg_stat_activity.pid and l.locktype <> 'virtualxid')";
             eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;
@@ -225,6 +225,6 @@ async fn the_floor_of_a_session_rises_while_it_waits() {
         sql.query("select * from trunkline.take('q', wait => '300 ms')", &[]).await.expect("waited");
         sql.query_one(reached, &[]).await.expect("kept").get(0)
     };
-    // The floor rises later if another test keeps a transaction open.
+    // Waits long, because the floor rises later if another test keeps a transaction open.
     within(Duration::from_secs(120), "it rises", rises).await;
 }

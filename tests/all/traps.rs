@@ -33,7 +33,7 @@ fn client_statements_leave_no_name_to_the_search_path() {
     let mut wrong = Vec::new();
     for path in files("sql/statements", "sql").into_iter().chain(files("crates/relay/sql", "sql")) {
         let text = fs::read_to_string(&path).expect("readable");
-        // A file with several statements must set its own path first.
+        // Requires that a file with several statements sets its own path first.
         if !text.contains("\nset local search_path = pg_catalog, pg_temp;\n") {
             wrong.extend(left_to_the_path(&text).into_iter().map(|what| format!("{}: {what}", path.display())));
         }

@@ -114,8 +114,8 @@ async fn taken_in_a_transaction_of_the_consumers() {
             while got.len() < GOOD.len() {
                 let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
-                    // If `works` is false, the first call of the work fails. Then the messages are
-                    // tried again one at a time.
+                    // Fails the first call of the work, unless `works` is true. Then the messages
+                    // are tried again one at a time.
                     let outcome =
                         if works || tries > 1 { Ok(numbers(&messages)) } else { Err(Failure::retry("not yet")) };
                     async move { outcome }.boxed()
@@ -147,7 +147,7 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     let receiver = tokio::spawn(async move { consumer.receive_direct().await.map(|message| message.payload.0) });
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
-    // The binary form of jsonb is a version byte followed by the text.
+    // Passes the binary form of jsonb: a version byte followed by the text.
     let handed = sql.query_one("select trunkline.send_element('q', '\\x01227822')", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {

@@ -200,8 +200,8 @@ fn watch_that_ended_with_its_runtime_is_replaced() {
     two.block_on(until_all_wait(&waits, 1));
     one.shutdown_timeout(Duration::from_secs(5));
     drop(gone);
-    // A statement that was sent earlier may still lease messages for the dropped call. These leases
-    // have to expire.
+    // Waits until no statement is running: one that was sent earlier could lease the next message
+    // for the dropped call, and that lease would have to expire.
     two.block_on(until_asleep(&sql));
     let ids = two.block_on(enqueued(&queue, 1));
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());

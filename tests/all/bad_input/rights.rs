@@ -16,8 +16,8 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
     let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
     let mut consumers = Vec::new();
     for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
-        // An open transaction of the caller would lock the table, so the queue could not be
-        // dropped.
+        // Omits takes in the caller's transaction. While it is open, it would lock the table, so
+        // the queue could not be dropped.
         for guarantee in GUARANTEES.into_iter().filter(|guarantee| *guarantee != Guarantee::ExactlyOnceIn) {
             let (queue, mut sql) = (queue.clone(), connect(&url).await);
             consumers.push(tokio::spawn(async move {

@@ -83,7 +83,7 @@ async fn cancel_waits_for_the_transaction_that_has_the_message() {
         let passed = "select count(*) from trunkline.cancel('q', $1)";
         assert_eq!(sql.query_one(passed, &[&&ids[..1]]).await.expect("passed over").get::<_, i64>(0), 0);
         assert!(!cancelling.is_finished(), "it waits");
-        // The library's other statements do not wait for the cancel.
+        // Checks that the library's other statements do not wait for the cancel.
         assert_eq!(queue.stats().await.expect("counted").messages, 2);
         taker.run(&NOTHING, ()).await.expect("so is the transaction itself");
         if commits {

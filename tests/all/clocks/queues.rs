@@ -94,7 +94,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let other: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");
     ends_in_order(&other).await;
     if kind != Kind::KeyRate {
-        // This consumer vanishes while it holds a lease.
+        // Leases messages for a consumer that vanishes.
         let verb = if kind.has_keys() { "lease_partition" } else { "lease" };
         clock.say(&format!("select * from trunkline.{verb}('{name}', 3)")).await;
     }

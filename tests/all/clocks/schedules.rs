@@ -47,7 +47,7 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
     }
     living.stop().await;
 
-    // No worker is running when the clock is set back. The next worker, or a new declaration,
+    // Sets the clock back while no worker is running. The next worker, or a new declaration,
     // repairs the times.
     clock.is_ahead_by(AHEAD[0]);
     let ticks = Ticks::start(&clock.another().await);

@@ -20,7 +20,8 @@ async fn compaction_is_refused_with_its_reason() {
         })
         .await;
     };
-    // An ordinary role sees the start times of its own sessions, but not those of superusers.
+    // Uses sessions of two roles, because an ordinary role sees the start times only of its own
+    // sessions, and not of a superuser's.
     let (same, powerful) = (connect(&url).await, superuser(&url).await);
     for (act, what, undo) in [
         ("begin; select from trunkline.queue_q", "uses it in a transaction that began at", "rollback"),
@@ -85,10 +86,10 @@ async fn compaction_is_refused_with_its_reason() {
         assert!(said.as_db_error().is_some_and(|said| said.message().contains(error)), "{call}: {said:?}");
         sql.batch_execute("rollback").await.expect("rolled back");
     }
-    // Messages fill most of the table.
+    // Fills most of the table with messages, so that a compaction frees nothing.
     queue.enqueue_many(&vec![7; 100_000]).await.expect("enqueued");
     frees_nothing(&sql).await;
-    // A compaction that would take too long is not started.
+    // Checks that a compaction is not started if it would take too long.
     let long = "select freed, refused from trunkline.compact('q', 0, '1 us')";
     eventually("it would take too long", || async {
         let row = sql.query_one(long, &[]).await.expect("called");

@@ -77,7 +77,7 @@ const OF_TEXTS: &[u8] = b"\0\0\0\x01\0\0\0\0\0\0\0\x19\0\0\0\x01\0\0\0\x01\0\0\0
 fn rows() -> Vec<Case> {
     vec![
         refused("division by zero", "select 1 / 0", "22012", "ERROR: division by zero"),
-        // The error occurs long after the server has sent the first rows.
+        // Fails long after the server has sent the first rows.
         refused(
             "division by zero behind many rows",
             "select 1000 / (20000 - n), repeat('x', 100) from generate_series(1, 100000) n",

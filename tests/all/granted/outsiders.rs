@@ -31,7 +31,7 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, tokio_postgres::Error>) -> Option
 async fn owners_triggers_serve_no_table_of_another_role() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("select trunkline.enqueue('other', 1::int8)").await.expect("enqueued");
-    // The role creates its own cast. If the trigger used it, the cast would run with the rights of
+    // Creates a cast with the role. If the trigger used it, the cast would run with the rights of
     // the trigger's owner.
     sql.batch_execute(
         "create type own.id as (n int); create table own.seen (who name);
@@ -70,8 +70,7 @@ async fn owners_triggers_serve_no_table_of_another_role() {
 async fn owners_functions_compare_by_no_collation_of_the_caller() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("insert into trunkline.waiting values ('abcdef', 'other', 1)").await.expect("inserted");
-    // A server without ICU has no collation that ignores case. Then the default collation is
-    // sufficient.
+    // Uses the default collation on a server without ICU, which has no collation that ignores case.
     let collation = "create collation own.any (provider = icu, locale = 'und-u-ks-level1', deterministic = false)";
     let collation = match sql.batch_execute(collation).await {
         Ok(()) => "own.any",

@@ -164,7 +164,8 @@ fn page() -> (String, usize, usize) {
     let (all, mut sections) = (public(), BTreeMap::<String, Item>::new());
     let texts: Vec<(String, String)> = files("src", "rs")
         .iter()
-        // The types of `compat` have the names and the methods of `tokio_postgres`.
+        // Omits the types of `compat`, because they have the names and the methods of
+        // `tokio_postgres`.
         .map(|path| (path, path.strip_prefix(root()).expect("inside")))
         .filter(|(_, file)| {
             !file.components().any(|part| ["tests", "compat"].iter().any(|name| part.as_os_str() == *name))
@@ -182,7 +183,7 @@ fn page() -> (String, usize, usize) {
         } else if let Some((_, text)) =
             texts.iter().find(|(file, _)| is_at(file, &format!("{}/{}", public.home, public.name)))
         {
-            // The public name is a module. Lists its functions and constants.
+            // Lists the functions and constants of a module.
             let lines: Vec<&str> = text.lines().collect();
             let is_item =
                 |line: &str| ["pub fn ", "pub async fn ", "pub const "].iter().any(|start| line.starts_with(start));
@@ -199,7 +200,8 @@ fn page() -> (String, usize, usize) {
         for (of, signature) in methods(text) {
             let known =
                 |public: &&Public| public.name == of && public.path.starts_with("trunkline::shards::") == is_of_shards;
-            // No private type has the name of a public type: see `homonyms`.
+            // Finds the type by its name, because no private type has the name of a public type:
+            // see `homonyms`.
             let Some(public) = all.iter().find(known).or_else(|| all.iter().find(|public| public.name == of)) else {
                 continue;
             };

@@ -33,7 +33,7 @@ fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
                 continue;
             };
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            // Each command of the program has its own `Args` and `Verb`.
+            // Omits `Args` and `Verb`, because each command of the program has its own.
             if folder == "crates/cli/src" && ["Args", "Verb"].contains(&name.as_str()) {
                 continue;
             }

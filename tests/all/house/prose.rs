@@ -120,7 +120,7 @@ fn documents_have_160_columns() {
     let documents = pages("docs").into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let roots = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name));
     for path in documents.chain(roots) {
-        // Tests generate these two files.
+        // Omits these two files, which tests generate.
         if path.ends_with("docs/sql.md") || path.ends_with("docs/command-line.md") {
             continue;
         }

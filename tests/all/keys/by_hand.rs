@@ -33,7 +33,7 @@ async fn row_with_a_bad_key_or_partition_is_refused() {
             assert!([SqlState::CHECK_VIOLATION, SqlState::NOT_NULL_VIOLATION].contains(&code), "{keys}: {error:?}");
         }
     }
-    // Each key belongs to one partition. All other partitions are wrong for it.
+    // Tries each key in each partition. Only one partition is right for a key.
     let mut taken = 0;
     for nr in 0..40 {
         for lane in 0..4 {

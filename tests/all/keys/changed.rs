@@ -23,7 +23,7 @@ async fn transactions_cancel_in_opposite_orders_and_none_waits() {
         assert_eq!(queue.cancel_in(&other, &ids[1..2]).await.expect("cancelled"), ids[1..2]);
         assert_eq!(queue.cancel_in(&one, &ids[1..2]).await.expect("passed over"), [0; 0]);
         assert_eq!(queue.reschedule_in(&other, &ids[..1], HOUR).await.expect("passed over"), [0; 0]);
-        // The transaction itself has locked the partition.
+        // Cancels in the transaction that has itself locked the partition.
         assert_eq!(queue.cancel_in(&one, &ids[2..]).await.expect("cancelled"), ids[2..3]);
         let cancelled = "select count(*) from trunkline.cancel('q', $1)";
         assert_eq!(sql.query_one(cancelled, &[&ids]).await.expect("passed over").get::<_, i64>(0), 0);

@@ -34,7 +34,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
     };
     let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(4));
     eventually("the other key is done", async || history.done() == 5).await;
-    // The messages behind the failed message are given back, and wait for it.
+    // Waits until the worker has given back the messages behind the failed message.
     eventually("the rest waits", async || {
         let stats = queue.stats().await.expect("counted");
         stats.messages == 5 && stats.leased == 0

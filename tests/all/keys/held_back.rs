@@ -69,7 +69,7 @@ async fn retry_that_commits_late_keeps_the_backlog_of_its_key() {
     queue.enqueue_many(&[nth(0, 0)]).await.expect("enqueued");
     let lease = "select holder from trunkline.lease_partition('q')";
     let holder: i64 = sql.query_one(lease, &[]).await.expect("leased").get(0);
-    // The key rests shorter than the retry takes.
+    // Lets the key rest for a shorter time than the retry takes.
     sql.batch_execute("select trunkline.do_line_q('{key 0}', '{0.2}')").await.expect("it rests");
     failing
         .batch_execute("begin; select trunkline.retry('q', id, attempt) from trunkline.queue_q")

@@ -139,7 +139,7 @@ async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
 async fn arrays_are_enqueued_in_the_rows_of_their_keys() {
     let Place { sql, .. } = place::<i64>(settings()).await;
     sql.batch_execute("select trunkline.create_queue('arrays', 'int8[]', partitions => 2)").await.expect("created");
-    // The keys "a" and "c" are in different partitions, and their messages alternate.
+    // Uses keys of different partitions ("a" and "c"), and alternates their messages.
     let enqueue = "select * from trunkline.enqueue_many('arrays', array['{1}', '{2,3}', '{4}', '{}', '{5,6,7}', '{8}'],
                        keys => array['a', 'c', 'a', 'c', 'a', 'b'])";
     let ids: Vec<i64> = sql.query(enqueue, &[]).await.expect("enqueued").iter().map(|row| row.get(0)).collect();

@@ -82,7 +82,7 @@ async fn older_handle_enqueues_after_partitions_are_added() {
     let mut ids = BTreeSet::new();
     for lanes in [6, 12] {
         raise(&db, lanes).await;
-        // The messages share rows, and fill several rows at a time.
+        // Enqueues messages that share rows, and that fill several rows at a time.
         ids.extend(try_join_all((0..300).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued").ids());
         raise(&db, lanes * 2).await;
         let many = (0..3000).map(|key| nth(key % 500, 1)).collect::<Vec<_>>();

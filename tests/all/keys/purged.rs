@@ -65,8 +65,8 @@ async fn purge_waits_for_no_lower_row_after_a_higher_one() {
     let purge = tokio::spawn(async move { purging.query_one(PURGE, &[]).await });
     eventually("the purge waits", async || one_waits(&sql).await).await;
     splitting.batch_execute("commit").await.expect("committed");
-    // The purge now waits for the last row, and has locked the row before it. The messages of the
-    // first row are not locked.
+    // Waits until the purge has locked a row and waits for the last one. The messages of the first
+    // row are not locked.
     let free = "pg_locks l where not l.granted and l.locktype = 'transactionid'";
     eventually("it waits again", async || count(&sql, free).await == 1).await;
     let both = ack("5, 10");

@@ -47,8 +47,8 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.limit_queue("keys", &Limits::none().max_leased(1000)).await.expect("limited");
     once.schedule(&Schedule::new("yearly", "@yearly"), &7).await.expect("set");
     db.pause_queue("once").await.expect("paused");
-    // A relay from a broker has stored its position. A drain was interrupted while one of its
-    // messages was on its way, and a message of another shard has arrived.
+    // Inserts the stored position of a relay from a broker, a message of an interrupted drain that
+    // is on its way, and a message that has arrived from another shard.
     sql.batch_execute(include_str!("../../../sql/statements/move_tables.sql")).await.expect("tables of moves");
     sql.batch_execute(RELAY_AND_MOVES).await.expect("inserted");
 
@@ -72,7 +72,8 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     for nr in 1..80 {
         keys.enqueue(draft(nr)).await.expect("enqueued");
     }
-    // The worker finds the messages behind the retry, and moves them to the backlog of their key.
+    // Runs a worker, which finds the messages behind the retry, and moves them to the backlog of
+    // their key.
     work(&db, 20).await;
     // Compacts queues, because compactions must reach the replica too.
     for queue in ["keys", "once"] {

@@ -119,7 +119,7 @@ impl Server {
     }
 
     pub fn is_upgraded_from(&self, before: &Self, old: &Binaries, new: &Tools) {
-        // `pg_upgrade` writes to its working directory, so the account must own that folder.
+        // Gives the folder to the account, because `pg_upgrade` writes to its working directory.
         fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700)).expect("made its own");
         let new = new.binaries();
         let folders = [text(old.dir()), text(new.dir()), text(&before.data()), text(&self.data())];

@@ -83,7 +83,8 @@ async fn queues_with_keys_are_read_along_their_lanes() {
             }
         });
         let calls = of_statements.chain(CALLS.iter().map(|(call, may_use)| (*call, (*call).to_owned(), *may_use)));
-        // A rate per key changes only the calls for partitions.
+        // In the state "limited", plans only the calls for partitions, because a rate per key
+        // changes no others.
         for (_, call, may_use) in calls.filter(|(name, ..)| state != "limited" || name.contains("lanes")) {
             let planned = Planner::connect(&url, "auto").await.plan(&call, &relations).await;
             called.extend(&planned.calls);

@@ -63,7 +63,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("bury", "IDS, ONES, ONES, TEXTS", BURIED),
     ("charge", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
     ("carve", "IDS, ONES, ONES", KEY),
-    // This is the first message in a leased row of three, so the row is split.
+    // Acknowledges the first message in a leased row of three, so that the row is split.
     ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
     ("plain/enqueue", "1, '{1}'", NoRows),
     ("plain/enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),

@@ -64,11 +64,11 @@ async fn wrong(url: &str, state: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (file, call, way) in statements.chain(verbs) {
         for cache in ["force_custom_plan", "force_generic_plan"] {
-            // No call is committed, so the calls do not depend on each other. A loop over the given
+            // Commits no call, so that the calls do not depend on each other. A loop over the given
             // messages is not a scan of a table.
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
-            // Other tests check the rest of a verb's plans. Here the only rule is that no table may
-            // be read to its end.
+            // Only checks that no table is read to its end. Other tests check the rest of a verb's
+            // plans.
             let way = match way {
                 list::Way::Along(ways) => list::Way::Either(ways),
                 way => way,

@@ -11,7 +11,7 @@ async fn earliest_due_time_stops_no_lane() {
         .expect("created");
     let first = "insert into trunkline.queue_q (due_at, size, payload, lane) values ('4714-11-24 00:00:00+00 BC', 2, '{a,b}', 2)";
     sql.batch_execute(first).await.expect("inserted");
-    // An older version stored such a row as it was.
+    // Stores such a row as it is, as an older version did.
     sql.batch_execute(&format!(
         "alter table trunkline.queue_q disable trigger refuse_row; {}; alter table trunkline.queue_q enable trigger refuse_row;
          select trunkline.enqueue('q', 'e')",

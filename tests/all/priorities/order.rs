@@ -38,7 +38,7 @@ proptest! {
                 prop_assert_eq!(taken.len(), n.min(left.len()));
                 for message in &taken {
                     let first = left.iter().map(|payload| rank(*payload)).fold(f64::MIN, f64::max);
-                    // There is one second of tolerance for the time that passes in the meantime.
+                    // Allows one second for the time that passes in the meantime.
                     prop_assert!(rank(message.payload) >= first - HEAD_START / 16.0 - 1.0, "{} before {first}", rank(message.payload));
                     left.retain(|payload| *payload != message.payload);
                 }

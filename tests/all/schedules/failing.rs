@@ -96,8 +96,8 @@ async fn many_schedules_of_a_locked_queue_delay_others_as_little_as_one() {
     let holder = connect(&url).await;
     holder.batch_execute("begin; lock table trunkline.queue_locked in share mode").await.expect("locked");
     let runs = Ticks::start(&db);
-    // The process waits twice for the lock, which takes two seconds. If it waited once for each
-    // schedule, it would take twenty.
+    // Allows for two waits for the lock, which take two seconds. One wait for each schedule would
+    // take twenty.
     within(Duration::from_secs(12), "the good one ticks", async || one(&db, "good").await.last.is_some()).await;
     for nr in 0..LOCKED {
         let problem = one(&db, &format!("locked.{nr}")).await.problem;

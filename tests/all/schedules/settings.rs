@@ -48,8 +48,8 @@ async fn scheduled_message_is_as_declared_whatever_the_session_settings() {
             assert!(!declaring.query_one(&set, &[]).await.expect(&set).get::<_, bool>(0), "{set}: the same");
             making.batch_execute(&format!("select trunkline.fire_schedule('{name}')")).await.expect("fired");
             let same = format!("select payload = array[{quoted}::{kind}] from trunkline.\"queue_{name}\"");
-            // If the payload type is an array, the column is an array of a domain over that type,
-            // because Postgres has no arrays of arrays.
+            // Compares an element if the payload type is an array. The column is then an array of a
+            // domain over that type, because Postgres has no arrays of arrays.
             let same = if kind.ends_with("[]") {
                 format!("select payload[1] = {quoted}::{kind} from trunkline.\"queue_{name}\"")
             } else {

@@ -57,8 +57,8 @@ async fn shard_with_a_backlog_holds_up_no_other_shard() {
         }
         assert!(little >= 1 && (n < 30 || little >= 5), "of {n}, {little} in three calls");
     }
-    // A shard that needs more than a second to lease this many messages counts as silent. Its
-    // messages go back, and a later call leases them.
+    // Leases repeatedly. A shard that needs more than a second to lease this many messages counts
+    // as silent; its messages go back, and a later call leases them.
     let mut all = 3 + 6 + 90;
     while all < 20_010 {
         all += timeout(SOON, consumer.lease(50_000)).await.expect("nothing is left out").expect("leased").len();

@@ -24,8 +24,8 @@ async fn drain_waits_for_all_messages_and_then_closes_the_queue() {
     let delayed = part.enqueue(Draft::new(10).after(Duration::from_secs(3600))).await.expect("enqueued").id();
     let leased = part.lease(2).await.expect("leased");
     part.bury(&leased[..1], "never").await.expect("buried");
-    // This handle represents another process. It has just checked for draining shards, and will not
-    // check again for five seconds.
+    // Opens a handle that represents another process. It has just checked for draining shards, and
+    // will not check again for five seconds.
     let other = shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
     assert_eq!(counts(try_join_all((0..3).map(|n| other.enqueue(n))).await.expect("enqueued")).len(), 3);
 
@@ -91,7 +91,8 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
-    // These handles represent separate processes, which have to notice the drain by themselves.
+    // Opens handles that represent separate processes, which have to notice the drain by
+    // themselves.
     let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
         let enough = enough.clone();
@@ -111,7 +112,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     }
     let seen = || done.lock().expect("no panic").len();
     eventually("it is under way", || async { seen() > 500 }).await;
-    // Producers may take five seconds to notice.
+    // Waits long, because producers may take five seconds to notice.
     let left = timeout(SOON * 4, three.shards.drain(id, |_| ())).await.expect("in time").expect("drained");
     assert!(left.is_drained());
     let drained = seen();

@@ -154,8 +154,8 @@ async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_the
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // The drain's last statement still waits for the lock. After this commit it completes, as it
-    // would for a killed client.
+    // Releases the lock for which the drain's last statement waits. The statement then completes,
+    // as it would for a killed client.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 
@@ -225,7 +225,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     waiting.batch_execute("drop trigger slow on trunkline.moving").await.expect("dropped");
     locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
     assert!(three.shards.left(id).await.expect("looked").moving > 0, "they are on both, as far as the marks show");
-    // These messages have been consumed on the new shard, so they must not be delivered again.
+    // Checks that the messages are not delivered again, because they have been consumed on the new
+    // shard.
     let (mut seen, mut consumer): (Vec<i64>, _) = (Vec::new(), three.queue.consumer(Wait::Adaptive));
     while seen.len() < 20 {
         let taken = timeout(SOON, consumer.take(20 - seen.len())).await.expect("in time").expect("taken");

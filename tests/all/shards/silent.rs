@@ -27,7 +27,8 @@ async fn shard_that_answers_no_dequeue_delays_no_other_shard() {
     locker.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     let is_up = || async { shards.list().iter().all(|state| state.down.is_none()) };
     let mut consumer = queue.consumer(Wait::Adaptive);
-    // With each call, the consumer's patience with the silent shard doubles, up to half a minute.
+    // Makes several calls: with each, the consumer's patience with the silent shard doubles, up to
+    // half a minute.
     for _ in 0..5 {
         eventually("both count as up", is_up).await;
         let none = consumer.take(Dequeue::up_to(1).within(Duration::ZERO));

@@ -48,7 +48,7 @@ pub fn left_to_the_path(text: &str) -> Vec<String> {
                 found.push(format!("operator {word} behind {} {}", before(2), before(1)));
             }
         }
-        // The two forms are `cast(x as type)` and `x::type`.
+        // Recognizes both forms of a cast, `cast(x as type)` and `x::type`.
         match word.as_str() {
             "(" => casts.push(before(1) == "cast"),
             ")" => drop(casts.pop()),

@@ -22,7 +22,7 @@ async fn hundred_producers_of_a_key_all_get_the_winners_id() {
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
     for round in 0..20 {
-        // Every second round uses the key of the previous round, which has expired by then.
+        // Uses the key of the previous round in every second round. It has expired by then.
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
@@ -58,8 +58,8 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
         tokio::spawn(async move {
             let mut told = BTreeMap::new();
             for round in 0..5_usize {
-                // Each call has its own order of keys and uses several rows. Some keys are kept for
-                // a time, and some messages have no key.
+                // Gives each call its own order of keys, and several rows. Some keys are kept for a
+                // time, and some messages have no key.
                 let drafts: Vec<Draft<i64>> = (0..100_usize)
                     .map(|at| (at * (2 * nr + 1) + round * 31 + nr) % 100)
                     .map(|key| match key % 4 {
@@ -89,7 +89,7 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
     assert_eq!(all.len(), 75);
     assert!(all.values().all(|ids| ids.len() == 1), "{all:?}");
     assert_eq!(held(&sql).await.len(), 75);
-    // Every id belongs to a message with the same payload.
+    // Checks that every id belongs to a message with the same payload.
     for (payload, ids) in &all {
         for id in ids {
             let found = queue.find(*id).await.expect("looked for").expect("there");

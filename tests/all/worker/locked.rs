@@ -19,7 +19,7 @@ async fn locked_message_holds_up_no_other_renewal() {
     let session = connect(&url).await;
     session.batch_execute("begin").await.expect("begun");
     session.execute("select from trunkline.queue_q where id = $1 for update", &[&locked]).await.expect("locked");
-    // Without renewals, the lease would end within four seconds.
+    // Checks that the lease is renewed. Otherwise it would end within four seconds.
     let renewed = "select attempt = 1 and due_at > trunkline.clock() + interval '2 seconds'
                      and due_at > $2::timestamptz + interval '6 seconds' from trunkline.queue_q where id = $1";
     let until: std::time::SystemTime =

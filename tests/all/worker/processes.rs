@@ -174,7 +174,7 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let gate = connect(&url).await;
     let mut sent = 1000; // gives each payload from here on a different number
     for _ in 0..3 {
-        // Handlers block at the gate, so that the worker is certainly stopped during its work.
+        // Blocks the handlers at the gate, so that the worker is certainly stopped during its work.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {
@@ -190,8 +190,8 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
         let its = format!("count(*) filter (where pid = {})", second.0.id());
         eventually("another works", || async { handled(&sql, &its).await > 20 }).await;
         first.signal("CONT");
-        // A message with an expired lease may have killed its worker, so such messages run one
-        // after another. That may take a long time, but their number must decrease.
+        // Waits as long as the number of messages decreases. A message with an expired lease may
+        // have killed its worker, so such messages run one after another, which may take long.
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
         while least >= 1_000 {
@@ -210,7 +210,7 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
 async fn sixteen_workers_each_get_half_of_their_share_or_more() {
     let (url, queue, sql) = stage(Settings::new("int8").max_batch(1)).await;
     let processes: Vec<Process> = (0..16).map(|_| Process::start("quick", &url)).collect();
-    // All processes must be listening before the work arrives.
+    // Waits until all processes are listening, before the work arrives.
     let listening = "select count(*) from pg_stat_activity
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
     within(Duration::from_secs(180), "all wait", || async {
