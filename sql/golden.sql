@@ -1047,7 +1047,8 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               -- A cast to a domain over varchar(3) would shorten the value.
+               -- Converts values of domains by a function: a cast to a domain over varchar(3) would
+               -- shorten the value.
                string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
                                  a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
         into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
@@ -1094,7 +1095,8 @@ begin
     end if;
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               -- A cast to a domain over varchar(3) would shorten the value.
+               -- Converts values of domains by a function: a cast to a domain over varchar(3) would
+               -- shorten the value.
                string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
                                  a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
         into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
@@ -1126,7 +1128,8 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               -- A cast to a domain over varchar(3) would shorten the value.
+               -- Converts values of domains by a function: a cast to a domain over varchar(3) would
+               -- shorten the value.
                string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
                                  a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
         into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
@@ -2540,7 +2543,7 @@ begin
             from trunkline."queue_tasks" q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- over all lanes together: if there are this many rows, not everything fits
+        limit most -- limits all lanes together: if there are this many rows, not everything fits
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (
@@ -3930,7 +3933,8 @@ function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) ret
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its partition is held
+    -- a partition is held for 1.5 times the longest lease, and its leases may last as long
+    longest constant interval := '365 days'::interval * 1.5;
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
@@ -4447,7 +4451,7 @@ begin
                 rows := sqlerrm::int;
                 continue when rows > 0;
                 if false and used > 0 then
-                    perform trunkline."do_used_emails"(used); -- earlier passes have taken rows
+                    perform trunkline."do_used_emails"(used); -- counts the rows that earlier passes have taken
                 end if;
                 return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.jsonb[], null::jsonb[], 0, null::text, null::jsonb;
                 return;
@@ -4515,7 +4519,7 @@ begin
                     rows := sqlerrm::int;
                     continue when rows > 0;
                     if false and used > 0 then
-                        perform trunkline."do_used_tasks"(used); -- earlier passes have taken rows
+                        perform trunkline."do_used_tasks"(used); -- counts the rows that earlier passes have taken
                     end if;
                     return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.text[], null::jsonb[], 0, null::text, null::jsonb;
                     return;

@@ -31,7 +31,7 @@ begin
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);
         execute format('grant select, insert, delete on trunkline.history to %I', g.role);
-        if to_regclass('trunkline.moving') is not null then -- the table exists only if a drain has moved messages
+        if to_regclass('trunkline.moving') is not null then -- this table exists only if a drain has moved messages
             execute format('grant select (queue, target, size) on trunkline.moving to %I', g.role);
         end if;
     end loop;

@@ -15,7 +15,8 @@ begin
     perform trunkline.check_columns(queue, columns);
     select q.priorities > 1 or q.lanes > 0, q.lanes > 0 into laned, keyed from trunkline.queue q where q.name = queue;
     select string_agg(format(', %I', a.attname), '' order by a.attnum),
-           -- A cast to a domain over varchar(3) would shorten the value. For other types, the insert checks the length.
+           -- Converts values of domains by a function: a cast to a domain over varchar(3) would shorten the value. For
+           -- other types, the insert checks the length.
            string_agg(format(case when t.typtype = 'd' or t.typname in ('name', 'char') then ', (trunkline.payload_as($7 ->> %L, null::%s[]))[1]'
                                   else ', ($7 ->> %L)::%s' end, a.attname, format_type(a.atttypid, -1)), '' order by a.attnum)
     into named, valued from pg_attribute a join pg_type t on t.oid = a.atttypid

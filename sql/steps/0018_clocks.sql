@@ -11,7 +11,7 @@ declare
     q trunkline.queue;
 begin
     for q in select * from trunkline.queue where uniqueness loop
-        -- the clock's time when until was computed, if there is one
+        -- the clock's time at which "until" was computed; null if there is no "until"
         execute format('alter table trunkline.%I add column claimed_at timestamptz', 'unique_' || q.name);
     end loop;
 end $$;

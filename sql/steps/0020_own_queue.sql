@@ -31,7 +31,7 @@ begin
     execute format('create policy acts on trunkline.audit for insert with check (queue is null or %s)', consumes);
 end $$;
 
--- Replaced by the functions, which come next. See create_queue.
+-- Creates an empty function, which the functions of this version replace next. See create_queue.
 create function trunkline.keep_letter() returns trigger language plpgsql as 'begin return new; end';
 do $$
 declare
@@ -43,7 +43,7 @@ begin
         execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || q.name);
         execute format('create trigger keep_letter before insert on trunkline.%I for each row when (new.id < 0) execute function trunkline.keep_letter()', 'archive_' || q.name);
         if q.lanes > 0 then
-            -- To be locked: see create_queue.
+            -- Adds rows that leases lock: see create_queue.
             execute format('insert into trunkline.%1$I (lane) select -1 - l.lane from trunkline.%1$I l where l.lane >= 0', 'lane_' || q.name);
         end if;
         if coalesce(q.max_leased, q.per_second) is not null then

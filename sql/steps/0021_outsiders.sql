@@ -1,7 +1,7 @@
 -- Constraints refuse values that no program writes and that would cause errors or alarms for other roles.
 drop function if exists trunkline.drop_queue(text);
 
-delete from trunkline.worker; -- an hour of reports at most
+delete from trunkline.worker; -- deletes at most an hour of reports
 alter table trunkline.worker
     add constraint worker_process check (process > 0),
     add constraint worker_version check (length(version) <= 100),

@@ -21,7 +21,8 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days'::interval * 1.5; -- a lease lasts as long as its partition is held
+    -- a partition is held for 1.5 times the longest lease, and its leases may last as long
+    longest constant interval := '365 days'::interval * 1.5;
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'

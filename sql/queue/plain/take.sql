@@ -65,7 +65,7 @@ begin
                 rows := sqlerrm::int;
                 continue when rows > 0;
                 if {limited} and used > 0 then
-                    perform trunkline.{do_used_}(used); -- earlier passes have taken rows
+                    perform trunkline.{do_used_}(used); -- counts the rows that earlier passes have taken
                 end if;
                 return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
                 return;

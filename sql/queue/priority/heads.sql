@@ -30,7 +30,7 @@ begin
             from trunkline.{queue_} q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- over all lanes together: if there are this many rows, not everything fits
+        limit most -- limits all lanes together: if there are this many rows, not everything fits
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (

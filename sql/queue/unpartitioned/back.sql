@@ -17,7 +17,8 @@ declare
 begin
     if own is not null then
         select string_agg(quote_ident(a.attname), ', ' order by a.attnum),
-               -- A cast to a domain over varchar(3) would shorten the value.
+               -- Converts values of domains by a function: a cast to a domain over varchar(3) would
+               -- shorten the value.
                string_agg(format(case when t.typtype = 'd' then '(trunkline.payload_as($9 ->> %L, null::%s[]))[1]' else '($9 ->> %L)::%s' end,
                                  a.attname, format_type(a.atttypid, -1)), ', ' order by a.attnum)
         into named, restored from pg_attribute a join pg_type t on t.oid = a.atttypid
