@@ -112,7 +112,7 @@ impl Drop for Extension<'_> {
 pub(crate) enum OwnEnd {
     /// The handler has not ended the lease, so the worker ends it.
     None,
-    /// The message is acknowledged, and the commit is assumed.
+    /// The message is acknowledged in the handler's transaction, which is assumed to be committed.
     Assumed,
     Committed,
     /// The message is acknowledged in a transaction that is still open.

@@ -254,7 +254,7 @@ impl Case {
             if self.log.ended() > before || self.left().await == 0 {
                 return true;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await; // repeats until the deadline
+            tokio::time::sleep(Duration::from_millis(2)).await; // the loop ends at the deadline
         }
         false
     }
@@ -266,7 +266,7 @@ impl Case {
             if self.log.ended() >= goal {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await; // until the deadline
+            tokio::time::sleep(Duration::from_millis(2)).await; // the loop ends at the deadline
         }
     }
 

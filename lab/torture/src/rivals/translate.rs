@@ -7,9 +7,9 @@ use super::turns::Turns;
 use crate::history::{Micros, Op, Outcome, Verb};
 
 /// Lets a late failure also count as an end of the next worker's lease. A handler that failed while
-/// another worker held its message may have released that worker's lease. Then the next delivery is
-/// no evidence against the lease. It is evidence against the late worker's end, which has a
-/// separate rule.
+/// another worker held its message may have released that worker's lease. Then the next delivery
+/// does not show that the lease was ignored. It shows that the late worker's end had an effect, for
+/// which there is a separate rule.
 pub fn end_for_holders(ops: &mut [Op], turns: &Turns) {
     for op in ops.iter_mut().filter(|op| op.call.verb == Verb::Retry && op.outcome == Outcome::Unknown) {
         let mut others = Vec::new();
