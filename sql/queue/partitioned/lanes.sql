@@ -54,7 +54,7 @@ begin
     loop
         mine := mine + 1;
         if l.ahead then
-            ahead := true; -- repaired below; the next call continues with this partition
+            ahead := true; -- do_right_ repairs the partition below, for the next call
             continue;
         elsif l.wanted then
             leaving := leaving || l.lane::int;

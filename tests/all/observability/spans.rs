@@ -79,8 +79,9 @@ impl Kept {
 #[tokio::test]
 async fn each_verb_has_a_span_and_says_what_it_did() {
     let kept = Kept::default();
-    // With a second subscriber, `tracing` asks both. With only one, `tracing` may ask the
-    // subscriber of the first thread that reaches the callsite, which may belong to another test.
+    // Adds a second subscriber, so that `tracing` asks both whether they want a span. With only
+    // one, `tracing` may ask the subscriber of the first thread that reaches the callsite, which
+    // may belong to another test.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _subscribed = tracing::subscriber::set_default(kept.clone());
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;

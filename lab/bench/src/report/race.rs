@@ -100,8 +100,8 @@ impl<'a> Race<'a> {
 }
 
 fn comparable(a: &Row, b: &Row) -> bool {
-    // Ignores the number of callers, of which each contender has its own best one, and the size of
-    // a sufficient backlog. Neither changes the contender's task.
+    // Ignores the number of callers and the size of the backlog. Each contender has its own best
+    // number and a sufficient backlog, and neither changes the contender's task.
     let told = |row: &Row| {
         let told = Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, settle: 0.0, ..row.told.clone() };
         // Ignores the way to wait in the suite `idle`, which compares ways to wait.

@@ -32,7 +32,8 @@ pub fn done<'a>(found: impl IntoIterator<Item = &'a Found>, first: i64) -> Done 
 
 /// A row whose id the server assigns.
 #[derive(Insertable)]
-// diesel does not keep a statement prepared if its columns may be left to their defaults.
+// Passes every column, because diesel does not keep a statement prepared if its columns may be left
+// to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct New<'a> {
     name: &'a str,
@@ -51,7 +52,8 @@ impl<'a> New<'a> {
 
 /// A row whose id the client assigns.
 #[derive(Insertable, AsChangeset)]
-// diesel does not keep a statement prepared if its columns may be left to their defaults.
+// Passes every column, because diesel does not keep a statement prepared if its columns may be left
+// to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct Whole<'a> {
     id: i64,
