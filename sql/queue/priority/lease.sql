@@ -31,8 +31,8 @@ begin
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
-            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
-            -- due after the bound.
+            -- If `more` is false, no free row is left below the bound: other sessions hold the other
+            -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;

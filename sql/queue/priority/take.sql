@@ -43,8 +43,8 @@ begin
                     return;
                 end;
             end if;
-            -- If `more` is false, other sessions hold the other rows of the lane, or these rows are
-            -- due after the bound.
+            -- If `more` is false, no free row is left below the bound: other sessions hold the other
+            -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;

@@ -84,7 +84,7 @@ pub struct Workings {
     pub sessions: Vec<Sessions>,
     pub partitions: Vec<PartitionRow>,
     pub keys: Vec<KeyRow>,
-    /// The database's name as a shard, and whether the shard is being drained.
+    /// The name of the database's shard, and whether the shard is being drained.
     pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
     /// True on a standby, which has no workers' reports.

@@ -10,7 +10,7 @@ use crate::fixture::{Bench, connect, name, server};
 /// The seconds of a turn, long enough for a message even if the machine stalls for two seconds.
 const LONG_ENOUGH: &str = "3";
 
-/// One turn of a row, and every statement that the server ran for it.
+/// One measurement of a row, and every statement that the server ran for it.
 struct Turn {
     name: String,
     sent: u64,
