@@ -39,7 +39,7 @@ pub struct Tables {
     pub dead: Vec<Kept>,
     pub archive: Vec<Kept>,
     pub ledger: Vec<Entry>,
-    /// For each account: its number, its sum, and the number of its entries.
+    /// Lists the number of each account, its sum, and the number of its entries.
     pub accounts: Vec<(i32, i64, i64)>,
     /// The ticks that were made, each as its schedule and its second since 1970.
     #[serde(default)]

@@ -36,8 +36,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     works(&queue, &mut sql).await;
 }
 
-/// Until version 22, each queue had the functions of all kinds, and templates had other columns.
-/// The migration removes the functions of other kinds.
+/// Replaces the templates by those of before version 22, when each queue had the functions of all
+/// kinds, and templates had other columns. The migration removes the functions of other kinds.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_of_other_kinds_go_with_the_upgrade() {
     let url = database().await;
