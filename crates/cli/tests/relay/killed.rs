@@ -9,7 +9,7 @@ use crate::{
     brokers::Kind,
     ends::Sent,
     fixture::sql,
-    place::{Place, within},
+    place::{POLL, Place, within},
 };
 
 /// The numbers of messages that are carried between two kills.
@@ -30,7 +30,7 @@ fn out(kind: Kind) {
                     place.enqueue(&mut sent, KEYS);
                     enqueued.fetch_add(KEYS, Ordering::Relaxed);
                 } else {
-                    thread::yield_now();
+                    thread::sleep(POLL);
                 }
             }
             sent
@@ -72,7 +72,7 @@ fn inward(kind: Kind) {
                 if sent.sure() < place.messages() + WAITING {
                     place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
                 } else {
-                    thread::yield_now();
+                    thread::sleep(POLL);
                 }
             }
             sent

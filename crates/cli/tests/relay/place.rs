@@ -125,12 +125,15 @@ impl Program {
 /// The maximum time that a test waits for a condition.
 pub const LONGEST: Duration = Duration::from_secs(180);
 
+/// The time between two polls.
+pub const POLL: Duration = Duration::from_millis(10);
+
 /// Waits until the condition holds. The machine may be busy with other tests.
 #[track_caller]
 pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONGEST;
     while !is_so() {
         assert!(Instant::now() < deadline, "not within {LONGEST:?}: {what}");
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(POLL);
     }
 }

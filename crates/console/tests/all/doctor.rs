@@ -66,7 +66,7 @@ impl Ward {
         let deadline = Instant::now() + SOON;
         while !self.sql.query_one(question, &[]).await.expect(question).get::<_, bool>(0) {
             assert!(Instant::now() < deadline, "not in time: {question}");
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         }
     }
 
@@ -88,7 +88,7 @@ impl Ward {
         let deadline = Instant::now() + SOON;
         while let [left, ..] = &self.of(check).await[..] {
             assert!(Instant::now() < deadline, "still there after {:?}: {left:?}", found[0].mend);
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         }
         found.into_iter().next().expect("one")
     }
@@ -106,7 +106,7 @@ async fn impatient(doctor: Doctor, db: &Db) -> Vec<Finding> {
             return found;
         }
         assert!(Instant::now() < deadline, "a transaction of the library stays open: {found:#?}");
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
 }
 

@@ -7,6 +7,10 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::{Mutex, MutexGuard},
+    sync::{Semaphore, SemaphorePermit},
 };
 
 /// The maximum wait for live numbers. The console samples less often if a sample takes long, as on
@@ -49,8 +53,14 @@ const FLAGS: [&str; 13] = [
     "--window-size=1280,800",
 ];
 
-/// The only browser, which one test uses at a time.
-static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
+/// The places for browsers, as many as tests run well beside each other.
+static PLACES: Semaphore = Semaphore::const_new(2);
+/// The browsers that no test uses.
+static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
+
+fn idle() -> MutexGuard<'static, Vec<Browser>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub struct Browser {
     driver: String,
@@ -59,14 +69,23 @@ pub struct Browser {
     _running: Child,
 }
 
-/// One test's use of the browser, until dropped.
-pub struct Lent(MutexGuard<'static, Option<Browser>>);
+/// One test's use of a browser, until dropped.
+pub struct Lent {
+    browser: Option<Browser>,
+    _place: SemaphorePermit<'static>,
+}
 
 impl Deref for Lent {
     type Target = Browser;
 
     fn deref(&self) -> &Browser {
-        self.0.as_ref().expect("it was started")
+        self.browser.as_ref().expect("it is there until the drop")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        idle().extend(self.browser.take());
     }
 }
 
@@ -91,11 +110,13 @@ pub const NARROW: Size = (360, 640, true);
 impl Browser {
     /// Returns the browser in a fresh state: no cookies, wide, light colours.
     pub async fn lent() -> Lent {
-        let mut shared = SHARED.lock().await;
-        if shared.is_none() {
-            *shared = Some(Self::start(&installed()).await);
-        }
-        let browser = Lent(shared);
+        let place = PLACES.acquire().await.expect("never closed");
+        let idle = idle().pop();
+        let browser = match idle {
+            Some(browser) => browser,
+            None => Self::start(&installed()).await,
+        };
+        let browser = Lent { browser: Some(browser), _place: place };
         browser.goto("about:blank").await;
         browser.command("Network.clearBrowserCookies", json!({})).await;
         browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": false })).await;
@@ -106,7 +127,9 @@ impl Browser {
     }
 
     async fn start(programs: &Path) -> Self {
-        let folder = std::env::temp_dir().join(format!("trunkline-chromium-{}", std::process::id()));
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("trunkline-chromium-{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder).expect("a folder is made");
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(RUN).arg(programs.join("chromedriver")).arg(&folder).stdin(Stdio::piped());
@@ -119,7 +142,7 @@ impl Browser {
                 break port.to_owned();
             }
             assert!(Instant::now() < deadline, "the driver does not listen: {log}");
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         };
         let driver = format!("127.0.0.1:{port}");
         let profile = format!("--user-data-dir={}", folder.join("profile").display());
@@ -187,7 +210,7 @@ impl Browser {
                 self.url().await,
                 self.shown().await
             );
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         }
     }
 

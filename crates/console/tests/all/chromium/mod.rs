@@ -35,6 +35,7 @@ impl Browser {
                 return;
             }
             assert!(Instant::now() < deadline, "no {text} in {shown}");
+            crate::until_next_poll().await;
         }
     }
 

@@ -29,7 +29,7 @@ async fn every_page_can_be_pictured_wide_narrow_light_and_dark() {
     let deadline = std::time::Instant::now() + super::SOON;
     while site.number(reported).await < 3 {
         assert!(std::time::Instant::now() < deadline, "no worker reports");
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
     for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
         for scheme in ["light", "dark"] {

@@ -77,7 +77,7 @@ impl Prometheus {
         let deadline = Instant::now() + SOON;
         while TcpStream::connect(self.address).await.is_err() {
             assert!(Instant::now() < deadline, "prometheus does not listen");
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         }
     }
 
@@ -92,7 +92,7 @@ impl Prometheus {
                 return data["data"].clone();
             }
             assert!(Instant::now() < deadline, "{query}: {}", answer.body);
-            tokio::task::yield_now().await;
+            crate::until_next_poll().await;
         }
     }
 }

@@ -75,6 +75,7 @@ async fn tls_alone_serves_pages_with_secure_cookies_and_renewed_certificates() {
     let deadline = Instant::now() + SOON;
     while connect(&site, &second).await.is_err() {
         assert!(Instant::now() < deadline, "the new certificate is not served");
+        crate::until_next_poll().await;
     }
     assert!(connect(&site, &first).await.is_err(), "the old one is");
     fs::write(folder.join("cert.pem"), "half a certi").expect("written");

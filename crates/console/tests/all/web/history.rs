@@ -18,7 +18,7 @@ async fn until_shown(site: &Site, text: &str) {
             return;
         }
         assert!(Instant::now() < deadline, "no {text} in {}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
 }
 

@@ -57,6 +57,7 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
     let deadline = Instant::now() + SOON;
     while site.number(lease).await == 0 {
         assert!(Instant::now() < deadline, "it still waits");
+        crate::until_next_poll().await;
     }
     let page = get(site.address, "/queues/bookings").await;
     let partitions = rows(&page.body, "partitions");
@@ -107,7 +108,7 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
             break page;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     };
     for title in ["Oldest due", "Messages per second"] {
         assert!(page.body.contains(title), "{title}");

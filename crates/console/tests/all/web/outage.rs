@@ -37,7 +37,7 @@ async fn until_old(site: &Site, is_old: bool) {
             return;
         }
         assert!(Instant::now() < deadline, "{}: {}", page.status, page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
 }
 

@@ -42,7 +42,7 @@ async fn row_of_overview_has_limits_schedules_and_failures() {
             break;
         }
         assert!(Instant::now() < deadline, "{row}");
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
     site.end().await;
 }
@@ -121,7 +121,7 @@ async fn the_overview_says_what_sql_says() {
             break page;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     };
     assert_eq!(shown.text_after(r#"data-cell="leased">"#), "1");
     assert_eq!(shown.text_after(r#"data-cell="delayed">"#), "1");
@@ -151,7 +151,7 @@ async fn numbers_go_on_after_the_server_ended_all_sessions() {
             break;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
     site.end().await;
 }
@@ -325,7 +325,7 @@ async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
             break page;
         }
         assert!(Instant::now() < deadline, "{}", page.body.len());
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     };
     let mut stream = TcpStream::connect(site.address).await.expect("connected");
     let request =

@@ -36,7 +36,7 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
             break page;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     };
     let badges = |queue: &str| {
         let row = page.body.split(&format!("data-queue=\"{queue}\"")).nth(1).expect("a row");
@@ -124,7 +124,7 @@ async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
             break;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
     site.end().await;
 }

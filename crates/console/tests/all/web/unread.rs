@@ -20,7 +20,7 @@ async fn until_unknown(site: &Site, is_unknown: bool) -> String {
             return page.body;
         }
         assert!(Instant::now() < deadline, "{}: {}", page.status, page.body);
-        tokio::task::yield_now().await;
+        crate::until_next_poll().await;
     }
 }
 
