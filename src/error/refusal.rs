@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use super::{Described, Error, Kind, advice::is_collision};
 
@@ -24,6 +24,18 @@ impl Error {
     /// server. The cause is then not a particular message.
     pub(crate) fn is_of_the_server(&self) -> bool {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
+            || self.is_of_wraparound()
+    }
+
+    /// Returns true if the server assigns no transaction ids any more, because old ones must be
+    /// vacuumed first. The error's code is that of a value that is too large.
+    fn is_of_wraparound(&self) -> bool {
+        let routine = match &*self.0 {
+            Kind::Server { error, .. } | Kind::Statement { error, .. } => error.routine.as_deref(),
+            Kind::Postgres(Described(error)) => error.as_db_error().and_then(DbError::routine),
+            _ => None,
+        };
+        routine.is_some_and(|routine| ["GetNewTransactionId", "GetNewMultiXactId"].contains(&routine))
     }
 
     /// Returns true if the server did not get a lock in time.
@@ -156,6 +168,8 @@ mod tests {
             assert!(!refused(code).is_bad_payload(), "{code}");
         }
         assert!(!refused("2200H").is_bad_payload(), "no message gets an id");
+        let wraparound = refused("54000\0RGetNewTransactionId");
+        assert!(!wraparound.is_bad_payload() && wraparound.is_for_another(), "every payload would be refused");
     }
 
     #[test]
