@@ -27,6 +27,7 @@ create table if not exists trunkline.moved (
     size     int not null,
     became   bigint not null,
     moved_at timestamptz not null default clock_timestamp(),
+    enqueued_at timestamptz,
     primary key (source, queue, id)
 );
 do $$
@@ -34,6 +35,9 @@ declare
     made regclass;
     operator text;
 begin
+    if not exists (select from pg_attribute a where a.attrelid = 'trunkline.moved'::regclass and a.attname = 'enqueued_at') then
+        alter table trunkline.moved add column enqueued_at timestamptz; -- an earlier release made the table
+    end if;
     for made in
         select c.oid from pg_class c, pg_class s
         where c.oid in ('trunkline.moving'::regclass, 'trunkline.moved'::regclass) and s.oid = 'trunkline.stripe'::regclass

@@ -144,6 +144,23 @@ async fn keys_delays_and_retries_go_along() {
     }
 }
 
+/// A server that was restored to an earlier time gives ids again.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_whose_ids_have_moved_before_move_too() {
+    let three = three(numbers()).await;
+    let part = three.queue.queues().swap_remove(0);
+    let sql = superuser(&three.url(part.shard).await).await;
+    for n in [0, 4] {
+        sql.batch_execute("select setval('trunkline.id_q', 102400, false)").await.expect("set back");
+        for n in n..n + 4 {
+            part.enqueue(n).await.expect("enqueued");
+        }
+        timeout(SOON, three.shards.drain_and_move(part.shard, |_| ())).await.expect("in time").expect("drained");
+        three.shards.resume(part.shard).await.expect("resumed");
+    }
+    assert_eq!(there(&three).await.into_keys().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+}
+
 /// Stops a move between two of its steps with a lock on a table. Then drops the move, as a kill
 /// would.
 async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
