@@ -18,7 +18,7 @@ use tracing::debug;
 
 use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::{
         db::{Class, Db, Session},
         sql::Sql,
@@ -121,29 +121,42 @@ impl Db {
             return session.query_rows(sql, params, most).await;
         }
         let Some(permit) = self.attached::<Batcher<Channels>>().join(|_| ()) else {
-            let rows = session.query_rows(sql, params, most).await?;
-            self.wake(channel);
-            return Ok(rows);
+            let rows = session.query_rows(sql, params, most).await;
+            if may_have_committed(&rows) {
+                self.wake(channel);
+            }
+            return rows;
         };
         tokio::spawn(send_waiting(self.clone(), permit, NOTIFY_GAP)); // this task also serves calls that arrive later
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
-        let rows = first_answer(session.query_rows(sql, params, most), session.query(&notify, &notification)).await;
-        self.listener().ring(channel);
+        let (rows, is_overtaken) =
+            first_answer(session.query_rows(sql, params, most), session.query(&notify, &notification)).await;
+        if is_overtaken || rows.is_err() && may_have_committed(&rows) {
+            self.wake(channel); // the notification may have been lost, or woken consumers that found nothing yet
+        } else {
+            self.listener().ring(channel);
+        }
         rows
     }
 }
 
+fn may_have_committed<T>(outcome: &Result<T>) -> bool {
+    outcome.as_ref().err().is_none_or(Error::is_outcome_unknown)
+}
+
 /// Sends two statements, in this order, and returns the answer to the first as soon as it arrives.
-async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) -> A {
+/// Also returns whether the second statement ran first: the first is sent again if the server has
+/// to prepare it again.
+async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) -> (A, bool) {
     match select(pin!(first), pin!(second)).await {
         // On a busy machine, the first reply may arrive during the first poll, before the second
         // statement is sent.
         Either::Left((answer, second)) => {
             let _ = second.now_or_never(); // sends the second statement, whose answer is not needed
-            answer
+            (answer, false)
         }
-        Either::Right((_, first)) => first.await,
+        Either::Right((_, first)) => (first.await, true),
     }
 }
 
@@ -177,7 +190,17 @@ mod tests {
             sent.set(sent.get() + 1);
             pending::<()>().await;
         };
-        assert_eq!(first_answer(async { 7 }, second).now_or_never(), Some(7));
+        assert_eq!(first_answer(async { 7 }, second).now_or_never(), Some((7, false)));
         assert_eq!(sent.get(), 1);
+    }
+
+    #[test]
+    fn first_statement_that_is_sent_again_is_answered_last() {
+        let again = async {
+            tokio::task::yield_now().await;
+            7
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        assert_eq!(runtime.block_on(first_answer(again, async {})), (7, true));
     }
 }
