@@ -22,8 +22,9 @@ begin
             return null;
         end if;
         perform trunkline.wait_no_more(waiting.consumer);
-        -- skip a consumer that has died: it no longer holds this lock
-        continue when pg_try_advisory_xact_lock(waiting.alive);
+        -- The session that listens for the consumer holds this lock exclusively. Senders share it, so that none takes another
+        -- sender for that session.
+        continue when pg_try_advisory_xact_lock_shared(waiting.alive); -- the consumer died
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
         return id;

@@ -1,3 +1,7 @@
--- Waits for a session that is handing a message over. If there is nothing left to delete, a message
--- is already being delivered.
-select consumer from trunkline.wait_no_more($1) consumer
+-- Removes a consumer from the list. If there is nothing to remove, a message is already being
+-- delivered. The statement fails if the transaction that sends a message to the consumer stays open:
+-- a wait for it would hold up the other statements of the connection. The setting ends with the
+-- statement, which has its own transaction.
+select e.consumer
+from (select pg_catalog.set_config('lock_timeout', '50ms', true) as patience) t,
+     lateral trunkline.wait_no_more(case when t.patience is not null then $1 end) e(consumer)

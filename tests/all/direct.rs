@@ -1,6 +1,8 @@
 //! Tests messages inside notifications: they are fast, arrive at most once, and reach only one
 //! consumer.
 
+mod senders;
+
 use std::{
     collections::BTreeSet,
     time::{Duration, Instant},

@@ -8,7 +8,12 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::BytesMut;
-use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use tracing::{debug, warn};
 
 use crate::{
@@ -35,6 +40,9 @@ use crate::{
 
 /// The maximum time that a notification takes to arrive after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
+/// The pause before a dropped consumer tries again to leave the list, while a transaction that
+/// sends a message to it stays open.
+const OPEN_SENDER: Duration = Duration::from_secs(1);
 
 impl std::fmt::Debug for Mailbox {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -85,6 +93,12 @@ pub(crate) struct Mailbox {
     /// The lock of the session that listened when the consumer entered the list. `Some` while that
     /// session may receive a message for this consumer.
     entered: Option<i64>,
+    /// True while another session sends a message to the consumer in a transaction that is still
+    /// open. The consumer can then neither leave the list nor enter it.
+    is_promised: bool,
+    /// True if a message that was sent to the consumer did not arrive in time. The next message is
+    /// then that one, and its arrival does not mean that the consumer has left the list.
+    is_late: bool,
     /// The task that removes the consumer from the list. If a call is dropped while it waits for
     /// this task, the next call needs the task's answer.
     leaving: Option<JoinHandle<Result<bool>>>,
@@ -94,11 +108,23 @@ impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
-        Self { shared: shared.clone(), name, subscription, letters, entered: None, leaving: None }
+        Self {
+            shared: shared.clone(),
+            name,
+            subscription,
+            letters,
+            entered: None,
+            is_promised: false,
+            is_late: false,
+            leaving: None,
+        }
     }
 
     /// Adds the consumer to the list, if notifications reach this process.
     pub async fn enter(&mut self) -> Result<()> {
+        if self.is_promised {
+            return Ok(()); // the insert would wait for that transaction; if it is rolled back, the consumer is still listed
+        }
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
         self.entered = Some(alive); // set first: the statement may succeed even if its reply is lost
         let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
@@ -111,20 +137,25 @@ impl Mailbox {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
-                self.entered = None;
+                if !std::mem::take(&mut self.is_late) {
+                    (self.entered, self.is_promised) = (None, false);
+                }
                 Letter::parse(&self.shared, &letter).map(Some)
             }
             _ = self.subscription.heard.changed() => Ok(None),
         }
     }
 
-    /// Leaves the list. If a message is already being sent to the consumer, waits for it.
+    /// Leaves the list. If a message is already being sent to the consumer, waits for it, unless
+    /// its transaction stays open.
     pub async fn leave(&mut self) -> Result<Option<Letter>> {
         if self.entered.is_none() {
             return Ok(None);
         }
-        let letter = self.leave_list().await?;
-        letter.map(|letter| Letter::parse(&self.shared, &letter)).transpose()
+        match self.leave_list().await {
+            Err(error) if error.is_of_a_lock() => Ok(None),
+            outcome => outcome?.map(|letter| Letter::parse(&self.shared, &letter)).transpose(),
+        }
     }
 
     /// Leaves the list without waiting for a message that is already being sent. The next call
@@ -133,14 +164,17 @@ impl Mailbox {
         if self.entered.is_none() {
             return Ok(());
         }
-        if self.remove().await? {
-            self.entered = None;
+        match self.remove().await {
+            Ok(true) => self.entered = None,
+            Err(error) if !error.is_of_a_lock() => return Err(error),
+            Ok(false) | Err(_) => {} // the next call receives the message
         }
         Ok(())
     }
 
     /// Removes the consumer from the list. Returns false if the consumer was no longer in the list,
-    /// because a message has been sent to it.
+    /// because a message has been sent to it. Fails with a lock error if a message is being sent in
+    /// a transaction that stays open.
     async fn remove(&mut self) -> Result<bool> {
         let leaving = self.leaving.get_or_insert_with(|| {
             let (shared, name) = (self.shared.clone(), self.name.clone());
@@ -149,9 +183,10 @@ impl Mailbox {
                 Ok(!shared.query_again(&sql, &[&name]).await?.is_empty())
             })
         });
-        let outcome = leaving.await;
+        let outcome = leaving.await.unwrap_or_else(|_| Err(Error::ended("wait_no_more", true)));
         self.leaving = None;
-        outcome.unwrap_or_else(|_| Err(Error::ended("wait_no_more", true)))
+        self.is_promised = outcome.as_ref().is_err_and(Error::is_of_a_lock);
+        outcome
     }
 
     async fn leave_list(&mut self) -> Result<Option<String>> {
@@ -162,8 +197,10 @@ impl Mailbox {
             false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
         };
         self.entered = None;
+        self.is_late &= letter.is_none();
         let is_lost = !was_listed && letter.is_none();
         if is_lost && self.subscription.heard.borrow().alive == entered {
+            self.is_late = true;
             warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
         }
         Ok(letter)
@@ -281,8 +318,16 @@ impl Mailbox {
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             let put_back = async {
-                let letter = self.leave_list().await?;
-                drop(letter.map(|letter| Letter::parse(&self.shared, &letter)).transpose()?); // the drop puts it back
+                let mut letter = loop {
+                    match self.leave_list().await {
+                        Err(error) if error.is_of_a_lock() => sleep(OPEN_SENDER).await,
+                        outcome => break outcome?,
+                    }
+                };
+                while let Some(text) = letter {
+                    drop(Letter::parse(&self.shared, &text)?); // the drop puts it back
+                    letter = self.letters.try_recv().ok();
+                }
                 Ok::<_, Error>(())
             };
             if let Err(error) = put_back.await {

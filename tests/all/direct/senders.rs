@@ -1,0 +1,50 @@
+//! Transactions that send directly and stay open.
+
+use tokio::{sync::mpsc, time::timeout};
+use trunkline::{Settings, Wait};
+
+use super::{one, waiting};
+use crate::fixture::{Place, SOON, connect, eventually, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consumer_takes_other_messages_while_a_transaction_that_sends_to_it_stays_open() {
+    let Place { queue, sql: client, url, db: _db } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let (told, mut tells) = mpsc::unbounded_channel();
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { while told.send(one(&mut consumer).await.payload).is_ok() {} });
+    let mut got = async || timeout(SOON, tells.recv()).await.expect("in time").expect("it receives");
+    let mut sender = connect(&url).await;
+    let send = "select trunkline.send_direct('q', $1::bytea)";
+    for (nr, commits) in [(1_u8, true), (2, false), (3, true)] {
+        eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+        let transaction = sender.transaction().await.expect("begun");
+        transaction.execute(send, &[&vec![nr]]).await.expect("sent");
+        for other in 10..13 {
+            queue.enqueue(vec![other]).await.expect("enqueued");
+            assert_eq!(got().await, [other]);
+        }
+        if commits {
+            transaction.commit().await.expect("committed");
+            assert_eq!(got().await, [nr]);
+        } else {
+            transaction.rollback().await.expect("rolled back");
+        }
+    }
+    receiver.abort();
+}
+
+/// Each sender finds out whether the consumer that it chose is alive.
+#[tokio::test(flavor = "multi_thread")]
+async fn sender_does_not_take_another_for_the_session_that_listens() {
+    let Place { queue, sql: client, url, db: _db } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let dies = |name: &str| format!("insert into trunkline.waiting values ('{name}', 'q', 1)");
+    client.batch_execute(&dies("one")).await.expect("inserted");
+    let mut first = connect(&url).await;
+    let transaction = first.transaction().await.expect("begun");
+    transaction.execute("select trunkline.send_direct('q', '\\x01'::bytea)", &[]).await.expect("enqueued");
+    client.batch_execute(&dies("two")).await.expect("inserted");
+    queue.send_direct(vec![2]).await.expect("enqueued");
+    let stored = queue.take(2).await.expect("taken");
+    assert_eq!(stored.iter().map(|message| &message.payload[..]).collect::<Vec<_>>(), [[2]]);
+    transaction.rollback().await.expect("rolled back");
+}
