@@ -27,13 +27,18 @@ impl Db {
         }
     }
 
-    /// Returns the connection of a class with the lower load.
+    /// Returns the connection of a class with the lowest burden: an idle one, else one whose
+    /// statements end, else the one with fewer statements.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = self.slots(class);
-        let mut slot = &slots[0];
+        let (mut slot, mut lowest) = (&slots[0], slots[0].burden());
         for other in &slots[1..] {
-            if other.load.running() < slot.load.running() {
-                slot = other;
+            if lowest.1 == 0 {
+                break;
+            }
+            let burden = other.burden();
+            if burden < lowest {
+                (slot, lowest) = (other, burden);
             }
         }
         self.session_of(slot, class).await
