@@ -22,12 +22,7 @@ use crate::{
     },
     queue::{
         admin::description::Description,
-        batch::{
-            coalesce::Coalescer,
-            dequeues::{DequeueBatcher, PAGE},
-            settle::SettleBatcher,
-            unclaimed::Kept,
-        },
+        batch::{Batchers, coalesce::Coalescer, dequeues::PAGE, unclaimed::Kept},
         floor::{
             Look,
             compaction::Compaction,
@@ -87,9 +82,7 @@ impl Db {
             unique: description
                 .uniqueness
                 .then(|| Coalescer::new(description.max_batch as usize, description.priorities as usize, 1)),
-            settle_batcher: Arc::default(),
-            extend_batcher: Arc::default(),
-            dequeue_batcher: Arc::default(),
+            batchers: Batchers::default(),
             wait_list: WaitList::default(),
             sql,
             metrics: Metrics::of(name, &self.attached::<ShardName>()),
@@ -146,9 +139,7 @@ pub(crate) struct Shared {
     pub sql: Statements,
     pub coalescer: Coalescer,
     pub unique: Option<Coalescer>,
-    pub settle_batcher: SettleBatcher,
-    pub extend_batcher: SettleBatcher,
-    pub dequeue_batcher: DequeueBatcher,
+    pub batchers: Batchers,
     pub wait_list: WaitList,
     pub metrics: Metrics,
     /// Dequeued messages whose caller is gone and which no task could put back yet.

@@ -8,6 +8,7 @@ mod contract;
 mod model;
 mod crowd;
 mod leases;
+mod ack_and_lease;
 mod dequeue_options;
 mod by_id;
 mod late;

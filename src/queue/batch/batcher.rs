@@ -7,14 +7,16 @@
 //! waiting calls. Otherwise they fail, so no call waits for a statement that is never sent. The
 //! calls that a running statement serves belong to its work, and fail if the work is dropped.
 //!
-//! This file does no I/O. The five kinds of calls define their own work: enqueues (`coalesce`),
-//! dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and consumers that
-//! wait (`wait/list`).
+//! This file does no I/O. The six kinds of calls define their own work: enqueues (`coalesce`),
+//! dequeues (`dequeues`), ends of leases (`settle`), acknowledgements with a lease
+//! (`ack_and_lease`), notifications (`notify`), and consumers that wait (`wait/list`).
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use tokio::time::timeout;
 
 /// The waiting calls of one kind.
 pub(crate) trait Waiting {
@@ -141,6 +143,18 @@ impl<W: Waiting> Drop for Permit<W> {
         let abandoned = if state.running.statements == 0 { state.waiting.abandoned() } else { Vec::new() };
         drop(state); // unlocks first, because a failed call may run its caller's code
         abandoned.into_iter().for_each(W::fail);
+    }
+}
+
+/// The time for which later calls wait for a statement that may wait for a lock.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// Runs the statements for some calls. If they take long, they continue in a task of their own, so
+/// that later calls do not wait for them: a session of another program may have locked a row.
+pub(crate) async fn run_or_detach(work: impl Future<Output = ()> + Send + 'static) {
+    let mut work = Box::pin(work);
+    if timeout(SLOW, &mut work).await.is_err() {
+        tokio::spawn(work);
     }
 }
 

@@ -15,7 +15,10 @@ use crate::{
     error::{Error, Result, Search},
     postgres::{in_transaction::InTransaction, sql::Sql, transaction::Transaction},
     queue::{
-        batch::settle::{ENDING, Ending, Lost, SettlePermit, SettleRequest, Settlement, lost_or_ok},
+        batch::{
+            batcher::run_or_detach,
+            settle::{ENDING, Ending, Lost, SettlePermit, SettleRequest, Settlement, lost_or_ok},
+        },
         handle::{Queue, Shared},
         message::{Lease, Ranges, Settled, reason::reason_of},
         observe::{metric::End, span},
@@ -219,7 +222,8 @@ impl<T> Queue<T> {
         let (done, answer) = oneshot::channel();
         // Sends extensions separately: other statements may wait for a lock.
         let extends = matches!(ending, Ending::Extend(_));
-        let batcher = if extends { &self.shared.extend_batcher } else { &self.shared.settle_batcher };
+        let batchers = &self.shared.batchers;
+        let batcher = if extends { &batchers.extend } else { &batchers.settle };
         let request = SettleRequest { ending, leases, done };
         if let Some(permit) = batcher.join(|unsettled| unsettled.add(request)) {
             tokio::spawn(settle_all(self.shared.clone(), permit));
@@ -253,7 +257,8 @@ async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
     while let Some(settlements) = permit.next() {
         let answered = settlements.iter().map(Settlement::calls).sum();
         for settlement in settlements {
-            shared.settle(settlement).await;
+            let shared = shared.clone();
+            run_or_detach(async move { shared.settle(settlement).await }).await;
         }
         permit.give_way(answered).await;
     }

@@ -16,7 +16,7 @@ use tracing::{Instrument, Span, warn};
 use self::back::unanswered;
 use crate::{
     error::{Error, Result, caught},
-    postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
+    postgres::{array::Received, db::Class, in_transaction::Fetched, time::Time},
     queue::{
         batch::{
             dequeues::{Batches, DequeueMode, DequeuePermit, DequeueRequest, PAGE},
@@ -24,13 +24,12 @@ use crate::{
         },
         handle::Shared,
         message::{
-            Message, Ranges, Settled,
+            Message,
             keys::{Rate, key_of},
             metadata::Carried,
             payload::{self, Payload},
         },
-        observe::{metric::End, span},
-        wait::linger::Linger,
+        observe::span,
     },
 };
 
@@ -78,64 +77,11 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins new ones, in one transaction. If `linger` is set, first waits
-    /// for the next notification, but for at most 2 ms.
-    pub async fn dequeue_and_ack<T: Payload>(
-        self: &Arc<Self>,
-        n: usize,
-        how: DequeueMode,
-        done: Ranges,
-        linger: Option<Linger>,
-    ) -> Result<(Dequeued<T>, Vec<Settled>)> {
-        self.put_back_unclaimed();
-        let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
-        let asked = done.messages();
-        let settle = span::settle(self.name(), End::Done.name(), asked);
-        let span = settle.in_scope(|| span::lease(self.name(), n as usize));
-        let noted = span.clone();
-        let work = async move {
-            if let Some(linger) = linger {
-                linger.over().await;
-            }
-            let began = Instant::now();
-            let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
-            let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
-            let (sql, lease): (_, [&(dyn ToSql + Sync); 4]) = match &how {
-                DequeueMode::Lanes(holder, time) => (&shared.sql.lanes, [&n, time, holder, &floor]),
-                DequeueMode::Lease(time) | DequeueMode::LeaseApart(time) => {
-                    (&shared.sql.lease_apart, [&n, time, &floor, &rows])
-                }
-                DequeueMode::Take => return,
-            };
-            let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
-            let session = shared.db.session(Class::Main).await;
-            let outcome = match session {
-                Ok(session) => session.query_together(&both, Some(asked + most_rows(n))).await,
-                Err(error) => Err(error),
-            };
-            let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
-                let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                // Wraps the leased rows first, so that they are put back if the rest of the reply
-                // cannot be read.
-                let leased = shared.dequeued(leased, how, began, &noted);
-                let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
-                let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
-                shared.metrics.settled(End::Done, asked, lost, began);
-                Ok((leased, ended))
-            });
-            let _ = answer.send(outcome); // if the caller has left, dropping the outcome puts the messages back
-        };
-        tokio::spawn(work.instrument(span).instrument(settle));
-        let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
-        let size = page.size;
-        Ok((self.open(vec![page], size)?, ended))
-    }
-
     /// Dequeues up to `n` messages with one statement.
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
         let request = DequeueRequest { n, how, answer };
-        if let Some(permit) = self.dequeue_batcher.join(|requests| requests.add(request)) {
+        if let Some(permit) = self.batchers.dequeue.join(|requests| requests.add(request)) {
             tokio::spawn(dequeue_all(self.clone(), permit));
         }
         answered.await.unwrap_or_else(|_| Err(unanswered()))
@@ -317,7 +263,7 @@ pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Sen
 
 /// Returns the maximum number of rows of a dequeue of `n` messages: one for each message, and one
 /// that reports skipped messages.
-fn most_rows(n: i32) -> usize {
+pub(super) fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }
 

@@ -12,11 +12,8 @@ use crate::{
     queue::{
         batch::dequeues::{Batches, DequeueMode, PAGE},
         handle::Queue,
-        message::{Lease, Message, Ranges, dequeue::Dequeue, payload::Payload},
-        verbs::{
-            ack::{checked, lost},
-            dequeue::Dequeued,
-        },
+        message::{Lease, Message, dequeue::Dequeue, payload::Payload},
+        verbs::{ack::checked, dequeue::Dequeued},
         wait::linger::Linger,
     },
 };
@@ -136,8 +133,8 @@ impl<T: Payload> Queue<T> {
             let dequeued = self.shared.dequeue(n, how).await?;
             return Ok((self.readable(dequeued), Vec::new()));
         }
-        let (dequeued, settled) = self.shared.dequeue_and_ack(n, how, Ranges::of(&done, |_, _| true), linger).await?;
+        let (dequeued, lost) = self.shared.ack_and_lease(done, (n, how), linger).await?;
         self.shared.make_room();
-        Ok((self.readable(dequeued), lost(&done, settled)))
+        Ok((self.readable(dequeued), lost))
     }
 }

@@ -9,6 +9,7 @@ mod enqueue_in;
 mod take_in;
 mod take;
 mod ack;
+mod ack_and_lease;
 pub(super) mod lease;
 pub(crate) mod dead;
 pub(crate) mod archive;

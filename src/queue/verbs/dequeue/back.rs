@@ -109,7 +109,13 @@ fn is_not_back(error: &Error) -> bool {
 
 impl Shared {
     /// Wraps the rows of a statement that was sent at `began`.
-    pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: DequeueMode, began: Instant, span: &Span) -> Batches {
+    pub(in crate::queue::verbs) fn dequeued(
+        self: &Arc<Self>,
+        rows: Vec<Row>,
+        how: DequeueMode,
+        began: Instant,
+        span: &Span,
+    ) -> Batches {
         let batches = Batches::of(rows, how, self.clone());
         span.record("got", batches.size);
         match how {

@@ -1,0 +1,109 @@
+//! Concurrent calls that acknowledge and lease: they share transactions, and none of them pays for
+//! another.
+
+use std::collections::BTreeSet;
+
+use futures_util::{future::join_all, poll};
+use tokio::time::timeout;
+use trunkline::{Message, Queue, Settings};
+
+use crate::fixture::{Place, SOON, connect, enqueued, eventually, one_waits, place};
+
+/// Returns the settings of a queue with one message per row.
+fn single() -> Settings {
+    Settings::new("int8").max_batch(1)
+}
+
+/// Acknowledges each of these messages and leases another one, at the same time.
+async fn exchange(
+    queue: &Queue<i64>,
+    messages: &[Message<i64>],
+) -> Vec<trunkline::Result<(Vec<Message<i64>>, Vec<i64>)>> {
+    let calls = join_all(messages.iter().map(|message| queue.ack_and_lease([message], 1)));
+    timeout(SOON, calls).await.expect("in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_calls_share_transactions_and_each_leases_its_own_messages() {
+    let Place { queue, sql, db: _db, .. } = place(single()).await;
+    enqueued(&queue, 90).await;
+    let messages = queue.lease(40).await.expect("leased");
+    let number = async || {
+        let next = sql.query_one("select pg_current_xact_id()::text::int8", &[]).await.expect("read");
+        next.get::<_, i64>(0)
+    };
+    let before = number().await;
+    let exchanged = exchange(&queue, &messages).await;
+    let transactions = number().await - before - 1;
+    assert!((1..10).contains(&transactions), "{transactions} transactions for 40 calls");
+    let mut all = BTreeSet::new();
+    for one in exchanged {
+        let (leased, lost) = one.expect("exchanged");
+        assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
+        assert!(all.insert(leased[0].payload), "leased once");
+    }
+    assert_eq!(all, (40..80).collect());
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.messages, stats.leased), (50, 40));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_that_two_calls_end_is_lost_to_one_of_them() {
+    let Place { queue, db: _db, .. } = place(single()).await;
+    enqueued(&queue, 20).await;
+    for message in queue.lease(10).await.expect("leased") {
+        let (one, two) = tokio::join!(queue.ack_and_lease([&message], 1), queue.ack_and_lease([&message], 1));
+        let (one, two) = (one.expect("exchanged"), two.expect("exchanged"));
+        assert_eq!(one.1.len() + two.1.len(), 1, "{one:?} {two:?}");
+        queue.release(one.0.iter().chain(&two.0)).await.expect("held");
+    }
+    assert_eq!(queue.stats().await.expect("counted").messages, 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_acknowledgement_fails_no_other_call_of_its_transaction() {
+    let Place { queue, sql, db: _db, .. } = place(single()).await;
+    let ids = enqueued(&queue, 8).await;
+    let messages = queue.lease(4).await.expect("leased");
+    let refuses = format!(
+        "create function public.refuse() returns trigger language plpgsql as
+         $$ begin if old.id = {} then raise exception 'not this one'; end if; return old; end $$;
+         create trigger refuse before delete on trunkline.queue_q for each row execute function public.refuse()",
+        ids[2]
+    );
+    sql.batch_execute(&refuses).await.expect("created");
+    let mut exchanged = exchange(&queue, &messages).await;
+    let error = exchanged.remove(2).expect_err("refused");
+    assert!(error.to_string().contains("not this one"), "{error}");
+    for one in exchanged {
+        let (leased, lost) = one.expect("exchanged");
+        assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
+    }
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.messages, stats.leased), (5, 4), "the refused one, three leased by the calls, and the last");
+}
+
+/// Each of the other calls would wait as long as the stranger's transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn later_calls_do_not_wait_for_one_whose_message_is_locked() {
+    let Place { url, queue, sql, db: _db } = place(single()).await;
+    let ids = enqueued(&queue, 20).await;
+    let messages = queue.lease(5).await.expect("leased");
+    let mut stranger = connect(&url).await;
+    let transaction = stranger.transaction().await.expect("begun");
+    transaction.execute("select from trunkline.queue_q where id = $1 for update", &[&ids[0]]).await.expect("locked");
+    let mut first = Box::pin(queue.ack_and_lease([&messages[0]], 1));
+    assert!(poll!(first.as_mut()).is_pending());
+    eventually("it waits", || one_waits(&sql)).await;
+    for message in &messages[1..3] {
+        let exchanged = timeout(SOON, queue.ack_and_lease([message], 1)).await.expect("in time");
+        assert_eq!(exchanged.expect("exchanged").0.len(), 1);
+    }
+    for message in &messages[3..] {
+        timeout(SOON, queue.ack([message])).await.expect("in time").expect("held");
+    }
+    assert!(poll!(first.as_mut()).is_pending(), "the stranger still holds the message");
+    transaction.rollback().await.expect("rolled back");
+    let (leased, lost) = timeout(SOON, first).await.expect("in time").expect("exchanged");
+    assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
+}
