@@ -72,7 +72,7 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To enqueue, a role needs USAGE on the schema and on the queue's sequence, and to insert into its table",
             Some("--producer"),
         ),
-        "enqueue_unique" | "enqueue_in_unique" => (
+        "enqueue_unique" | "enqueue_unique_waiting" | "enqueue_in_unique" => (
             "To enqueue, a role needs the rights of a producer; to replace waiting messages, also those of a consumer",
             Some("--producer ROLE --consumer"),
         ),

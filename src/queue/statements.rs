@@ -24,6 +24,7 @@ pub(crate) struct Statements {
     pub charge: Sql,
     pub enqueue_in: Sql,
     pub enqueue_unique: Sql,
+    pub enqueue_unique_waiting: Sql,
     pub enqueue_in_unique: Sql,
     pub enqueue_row: Sql,
     pub enqueue_rows: Sql,
@@ -186,6 +187,10 @@ impl Statements {
             charge: of("charge", include_str!("../../sql/statements/charge.sql")),
             enqueue_in: of("enqueue_in", texts.enqueue_in),
             enqueue_unique: of("enqueue_unique", include_str!("../../sql/statements/enqueue_unique.sql")),
+            enqueue_unique_waiting: of(
+                "enqueue_unique_waiting",
+                include_str!("../../sql/statements/enqueue_unique_waiting.sql"),
+            ),
             enqueue_in_unique: of("enqueue_in_unique", include_str!("../../sql/statements/enqueue_in_unique.sql")),
             enqueue_row: of("enqueue_row", include_str!("../../sql/statements/enqueue_row.sql")),
             enqueue_rows: of("enqueue_rows", include_str!("../../sql/statements/enqueue_rows.sql")),

@@ -4,6 +4,7 @@
 mod costs;
 mod endings;
 mod model;
+mod open_claim;
 mod races;
 mod replaced;
 

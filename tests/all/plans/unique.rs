@@ -23,6 +23,7 @@ pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{b,c}', '{null,60}', '{f,f}'", CLAIM),
     ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{past}', '{60}', '{f}'", CLAIM),
+    ("enqueue_unique_waiting", "'{1}', '{0}', null, '{0}', '{j}', '{null}', '{f}'", CLAIM),
     ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
 ];
 

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Instant};
 
 use bytes::BytesMut;
+use tokio::sync::Mutex;
 use tokio_postgres::{
     error::SqlState,
     types::{ToSql, Type},
@@ -14,10 +15,15 @@ use crate::{
     error::{Error, Result, Search},
     postgres::{
         array::{Elements, after},
-        db::Class,
+        db::{Class, Session},
+        sql::Sql,
+        wire::Row,
     },
     queue::{
-        batch::coalesce::{Batch, InsertPermit, Insertion},
+        batch::{
+            batcher::run_or_detach,
+            coalesce::{Batch, InsertPermit, Insertion},
+        },
         handle::{Queue, Shared, finish},
         message::{
             draft::IntoDraft,
@@ -52,6 +58,11 @@ impl<T: Payload> Queue<T> {
         finish(ENQUEUE, async move { shared.claim(parcel.params(), TRIES).await }).instrument(span).await
     }
 }
+
+/// The turn of a statement that waits for other transactions. One runs at a time, so that the waits
+/// of a process need one connection.
+#[derive(Default)]
+struct ClaimTurn(Mutex<()>);
 
 /// Encoded messages for one statement.
 #[derive(Debug, Default)]
@@ -127,17 +138,22 @@ impl<'a> ClaimParams<'a> {
     }
 }
 
-/// Inserts waiting batches with unique keys, one statement after another.
+/// Inserts waiting batches with unique keys, one statement after another. A batch whose key another
+/// transaction has just claimed waits for that transaction, and later batches do not wait for it.
 pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
-    while let Some(batch) = permit.next().as_deref().and_then(<[_]>::first) {
-        let (dues, lanes) = Parcel::of(batch);
-        let Claims { keys, terms, replace } = &batch.claims;
-        let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
-        let params =
-            ClaimParams { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
-        batch.answer(shared.claim_apart(params).await);
-        permit.give_way(batch.count).await;
+    while let Some(batch) = permit.next().and_then(|batches| batches.into_iter().next()) {
+        let count = batch.count;
+        run_or_detach(insert(shared.clone(), batch)).await;
+        permit.give_way(count).await;
     }
+}
+
+async fn insert(shared: Arc<Shared>, batch: Batch) {
+    let (dues, lanes) = Parcel::of(&batch);
+    let Claims { keys, terms, replace } = &batch.claims;
+    let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
+    let params = ClaimParams { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
+    batch.answer(shared.claim_apart(params).await);
 }
 
 impl Shared {
@@ -168,24 +184,48 @@ impl Shared {
         Ok(parcel)
     }
 
-    /// Runs the statement in its own transaction. If it conflicts with another statement, repeats
-    /// it, up to `tries` times in total.
-    pub(super) async fn claim(&self, params: ClaimParams<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
-        let (began, payloads) = (Instant::now(), params.payloads(self));
-        let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
+    /// Claims the keys and inserts the messages, in a separate transaction. If another transaction
+    /// has claimed a key and stays open, waits for it on a connection that no other statement uses.
+    pub(super) async fn claim(&self, params: ClaimParams<'_>, tries: usize) -> Result<Vec<Enqueued>> {
+        let began = Instant::now();
         let session = self.db.session(Class::Store).await?;
-        let rows = loop {
-            let sql = (&self.sql.enqueue_unique, params.dues.len());
-            let rows = self.db.query_and_wake(&session, sql, &statement, &self.channel).await;
-            tries -= 1;
-            match rows {
-                Err(error) if tries > 0 && error.sqlstate() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {}
-                rows => break rows.map_err(|error| error.or_no_queue(self.name()))?,
+        let rows = match self.claim_on(&session, &self.sql.enqueue_unique, params, tries).await {
+            Err(error) if error.is_of_a_lock() => {
+                let turn = self.db.attached::<ClaimTurn>();
+                let _turn = turn.0.lock().await;
+                let session = self.db.own_session_for(Class::Store).await?;
+                let rows = self.claim_on(&session, &self.sql.enqueue_unique_waiting, params, tries).await;
+                self.db.give_back(session);
+                rows
             }
+            rows => rows,
         };
+        let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
         let all = rows.iter().map(|row| Ok(Enqueued::of(row.read(0)?, row.read(1)?))).collect::<Result<Vec<_>>>()?;
         self.claimed(params.dues.len(), &all, began)?;
         Ok(all)
+    }
+
+    /// Runs the statement. If it conflicts with another statement, repeats it, up to `tries` times
+    /// in total.
+    async fn claim_on(
+        &self,
+        session: &Session,
+        sql: &Sql,
+        params: ClaimParams<'_>,
+        mut tries: usize,
+    ) -> Result<Vec<Row>> {
+        let payloads = params.payloads(self);
+        let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
+        loop {
+            let sql = (sql, params.dues.len());
+            let rows = self.db.query_and_wake(session, sql, &statement, &self.channel).await;
+            tries -= 1;
+            match rows {
+                Err(error) if tries > 0 && error.sqlstate() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {}
+                rows => return rows,
+            }
+        }
     }
 
     /// Checks that the server returned a result for all `count` messages, and counts the new
