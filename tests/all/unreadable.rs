@@ -255,3 +255,17 @@ async fn back(sql: &Client) {
     let due = "select exists (select from trunkline.queue_q where due_at <= clock_timestamp())";
     eventually("what was taken is back", async || sql.query_one(due, &[]).await.expect("read").get(0)).await;
 }
+
+/// Programs in other languages may store metadata that the library shows only as texts.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_of_an_unreadable_message_is_put_back_as_it_was() {
+    let Place { queue, sql, db: _db, .. } = place::<Json<u64>>(Settings::new("jsonb")).await;
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let metadata = format!("{{\"n\": 5, \"deep\": {deep}}}");
+    let enqueue = "select trunkline.enqueue('q', '\"x\"'::jsonb, metadata => $1::text::jsonb)";
+    sql.execute(enqueue, &[&metadata]).await.expect("enqueued");
+    assert!(queue.take(1).await.expect("taken").is_empty(), "it is no number");
+    let is_back =
+        "select exists (select from trunkline.queue_q q where q.attempt = 1 and q.metadata[1] = $1::text::jsonb)";
+    eventually("it is back", || async { sql.query_one(is_back, &[&metadata]).await.expect("read").get(0) }).await;
+}

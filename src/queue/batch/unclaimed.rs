@@ -17,7 +17,7 @@ use crate::{
         time::Time,
         wire::Row,
     },
-    queue::message::{Lease, Ranges, metadata::Metadata, payload::MAX_BATCH, reason::reason_of},
+    queue::message::{Lease, Ranges, payload::MAX_BATCH, reason::reason_of},
 };
 
 #[derive(Debug)]
@@ -80,34 +80,22 @@ impl Unreadable {
         }
     }
 
-    /// Copies one message of a row. Its payload may be null.
+    /// Copies one message of a row. Its payload may be null. The metadata is a `jsonb` as it was
+    /// received, because another program may have written what `Metadata` cannot express.
     pub fn of_message(
         (id, (attempt, released), enqueued_at): (i64, (i32, i32), Time),
         (element, payload): (u32, Option<&[u8]>),
-        metadata: &Metadata,
+        metadata: Option<&[u8]>,
         reason: String,
     ) -> Self {
-        let mut value = BytesMut::new();
-        match payload {
-            None => value.put_i32(-1),
-            Some(payload) => {
-                value.put_i32(payload.len() as i32); // it was an element of an array, so its length fits
-                value.put_slice(payload);
-            }
-        }
-        let mut beside = BytesMut::new();
-        if !metadata.is_empty() {
-            metadata.encode_back(&mut beside);
-        }
-        let metadata = (!beside.is_empty()).then(|| array_of(Type::JSONB.oid(), false, &beside));
         Self {
             id,
             size: 1,
             attempt,
             released,
             enqueued_at,
-            payload: array_of(element, payload.is_none(), &value),
-            metadata,
+            payload: array_of(element, payload),
+            metadata: metadata.map(metadata_of),
             own: None,
             reason: reason_of(reason),
         }
@@ -129,9 +117,21 @@ impl Unreadable {
     }
 }
 
+/// Writes the metadata of one message as an array in the wire format.
+pub(crate) fn metadata_of(raw: &[u8]) -> Bytes {
+    array_of(Type::JSONB.oid(), Some(raw))
+}
+
 /// Writes an array of one element in the wire format.
-fn array_of(element: u32, nulls: bool, value: &[u8]) -> Bytes {
-    let mut array = BytesMut::new();
-    Elements { element, count: 1, nulls, values: value }.write(&mut array);
+fn array_of(element: u32, value: Option<&[u8]>) -> Bytes {
+    let (mut values, mut array) = (BytesMut::new(), BytesMut::new());
+    match value {
+        None => values.put_i32(-1),
+        Some(value) => {
+            values.put_i32(value.len() as i32); // it was an element of an array, or fitted in a notification
+            values.put_slice(value);
+        }
+    }
+    Elements { element, count: 1, nulls: value.is_none(), values: &values }.write(&mut array);
     array.freeze()
 }

@@ -26,7 +26,7 @@ use crate::{
         message::{
             Message,
             keys::{Rate, key_of},
-            metadata::Carried,
+            metadata::{Carried, Metadata},
             payload::{self, Payload},
         },
         observe::span,
@@ -214,7 +214,8 @@ impl Shared {
         let before = unreadable.len();
         let whole =
             self.column.decode(self.name(), (*first, size.unsigned_abs() as usize), batch, |id, raw, payload| {
-                let metadata = carried.next();
+                let raw_metadata = carried.next_raw();
+                let metadata = raw_metadata.map(Metadata::read).unwrap_or_default();
                 let refused = |cause| payload::refused(self.name(), id, cause);
                 match payload.and_then(|payload: T| accepted(|| read(payload)).map_err(refused)) {
                     Ok(payload) => {
@@ -233,7 +234,7 @@ impl Shared {
                     }
                     Err(error) => {
                         let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
-                        unreadable.push(Unreadable::of_message(message, element, &metadata, error.to_string()));
+                        unreadable.push(Unreadable::of_message(message, element, raw_metadata, error.to_string()));
                     }
                 }
             })?;

@@ -19,12 +19,13 @@ use tracing::{debug, warn};
 use crate::{
     error::{Error, Result},
     postgres::{
+        array::Received,
         db::{Class, Subscription},
         time::Time,
         wire::only,
     },
     queue::{
-        batch::unclaimed::{Unclaimed, Unreadable},
+        batch::unclaimed::{Unclaimed, Unreadable, metadata_of},
         handle::{Queue, Shared},
         message::{
             Message,
@@ -229,7 +230,8 @@ pub(crate) struct Letter {
     /// The time of the enqueue, in microseconds since 1970.
     enqueued_us: u64,
     element: Vec<u8>,
-    metadata: Metadata,
+    /// A `jsonb` in the wire format.
+    metadata: Option<Vec<u8>>,
     has_arrived: bool,
     /// The runtime that puts the message back if it is dropped, even outside the runtime.
     runtime: Option<Handle>,
@@ -250,7 +252,7 @@ impl Letter {
         let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
             return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
         };
-        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most messages have no metadata
+        let metadata = Some(metadata).filter(|json| !json.is_empty()).map(|json| Metadata::raw(&json));
         let runtime = Handle::try_current().ok();
         Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false, runtime })
     }
@@ -267,7 +269,7 @@ impl Letter {
             attempt: 0,
             enqueued_at: SystemTime::UNIX_EPOCH + Duration::from_micros(self.enqueued_us),
             payload: accepted(|| read(payload)).map_err(|cause| refused(shared.name(), id, cause))?,
-            metadata: self.metadata.clone(),
+            metadata: self.metadata.as_deref().map(Metadata::read).unwrap_or_default(),
             key: None,
             rate: None,
             ran_out: false,
@@ -285,7 +287,7 @@ impl Letter {
         warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
         let message = (id, (0, 0), Time::of_unix(self.enqueued_us));
         let element = (shared.column.element(), Some(&self.element[..]));
-        let unreadable = Unreadable::of_message(message, element, &self.metadata, error.to_string());
+        let unreadable = Unreadable::of_message(message, element, self.metadata.as_deref(), error.to_string());
         shared.send_back([Unclaimed::Unreadable(unreadable)].into());
     }
 }
@@ -296,13 +298,13 @@ impl Drop for Letter {
             return;
         }
         let Some(runtime) = self.runtime.take() else { return };
-        let (shared, id, metadata) = (self.shared.clone(), self.id, std::mem::take(&mut self.metadata));
+        let (shared, id, metadata) = (self.shared.clone(), self.id, self.metadata.take());
         let enqueued_at = Time::of_unix(self.enqueued_us);
         let mut elements = BytesMut::new();
         elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it fitted in a notification, so its length fits
         elements.extend_from_slice(&self.element);
         runtime.spawn(async move {
-            if let Err(error) = shared.put_back_letter(id, enqueued_at, &elements, metadata).await {
+            if let Err(error) = shared.put_back_letter(id, enqueued_at, &elements, metadata.as_deref()).await {
                 debug!(%error, "a message that was sent directly may be lost: its receiver was dropped, and enqueuing it failed");
             }
         });
@@ -338,8 +340,15 @@ impl Mailbox {
 }
 
 impl Shared {
-    async fn put_back_letter(&self, id: i64, enqueued_at: Time, elements: &[u8], metadata: Metadata) -> Result<()> {
-        let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
+    async fn put_back_letter(
+        &self,
+        id: i64,
+        enqueued_at: Time,
+        elements: &[u8],
+        metadata: Option<&[u8]>,
+    ) -> Result<()> {
+        let metadata = metadata.map(metadata_of);
+        let metadata = metadata.as_deref().map(Received::of);
         let payload = self.column.array(1, elements);
         // Passes no columns. The message was never in the table, so the user's own columns receive
         // their defaults.

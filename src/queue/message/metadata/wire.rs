@@ -27,14 +27,6 @@ impl Metadata {
         Ok(())
     }
 
-    /// Appends one element that came from the database. Such an element needs no checks.
-    pub(crate) fn encode_back(&self, out: &mut BytesMut) {
-        let json = serde_json::to_vec(self).unwrap_or_default(); // names and values can always be written as JSON
-        out.put_i32(json.len() as i32 + 1);
-        out.put_u8(VERSION);
-        out.extend_from_slice(&json);
-    }
-
     fn write(&self, out: &mut BytesMut) -> Result<(), BoxError> {
         if let Some((name, _)) = self.iter().find(|(name, text)| name.contains('\0') || text.contains('\0')) {
             return Err(format!("{name:?} has a NUL character, which Postgres cannot store").into());
@@ -52,8 +44,13 @@ impl Metadata {
 
     /// Reads a `jsonb`. Other programs may store a value that is not an object; it is read as empty
     /// metadata, so that the message can still be delivered.
-    fn read(raw: &[u8]) -> Self {
+    pub(crate) fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Writes JSON as a `jsonb`, which [`Metadata::read`] reads.
+    pub(crate) fn raw(json: &[u8]) -> Vec<u8> {
+        [&[VERSION], json].concat()
     }
 }
 
@@ -162,12 +159,11 @@ impl<'a> Carried<'a> {
     }
 
     pub fn next(&mut self) -> Metadata {
-        match &mut self.0 {
-            None => Metadata::new(), // nearly always, a batch has no metadata
-            Some(each) => match each.next() {
-                Some(Ok(Some(raw))) => Metadata::read(raw),
-                _ => Metadata::new(),
-            },
-        }
+        self.next_raw().map(Metadata::read).unwrap_or_default()
+    }
+
+    /// Returns the metadata of the next message as it was received.
+    pub fn next_raw(&mut self) -> Option<&'a [u8]> {
+        self.0.as_mut()?.next()?.ok()? // nearly always, a batch has no metadata
     }
 }
