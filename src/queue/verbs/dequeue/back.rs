@@ -69,9 +69,20 @@ impl Drop for Returning {
 }
 
 impl Returning {
+    /// Returns the next messages once a statement can be sent. Until then they are kept, because
+    /// the runtime may end while the database is unreachable.
+    async fn next(&mut self) -> Option<Unclaimed> {
+        if !self.left.is_empty()
+            && let Ok(session) = self.shared.db.session(Class::Main).await
+        {
+            let _ = session.ready(&self.shared.sql.put_back).await; // the statement itself reports the error
+        }
+        self.left.pop_front()
+    }
+
     async fn run(mut self) {
         let (shared, mut pauses) = (self.shared.clone(), PAUSES.iter());
-        while let Some(next) = self.left.pop_front() {
+        while let Some(next) = self.next().await {
             let Err(error) = shared.give_back(&next).await else {
                 pauses = PAUSES.iter();
                 continue;
