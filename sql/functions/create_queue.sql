@@ -114,7 +114,6 @@ begin
         null; -- then Postgres' default compression is used
     end;
     perform trunkline.install_queue(queue);
-    perform trunkline.describe_functions(queue);
     for triggers in select t.text from trunkline.template t where t.part = any (parts) and t.name = 'triggers' loop
         execute trunkline.fill(triggers, queue);
     end loop;

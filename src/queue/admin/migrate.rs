@@ -197,8 +197,8 @@ impl Db {
         }
     }
 
-    /// Drops the queues' functions that this version no longer has. Adds header comments, which
-    /// psql shows, to the other functions, and sets how the queues' tables are vacuumed. Runs
+    /// Drops the queues' functions that this version no longer has, removes the descriptions that
+    /// earlier versions gave to the others, and sets how the queues' tables are vacuumed. Runs
     /// outside the migration's transaction, because the server's lock table has no room for several
     /// hundred queues. Returns false if a queue's tables were in use.
     async fn tend_queues(&self, session: &Session) -> Result<bool> {
