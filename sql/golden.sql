@@ -1798,16 +1798,11 @@ function do_enqueue_emails(payload anyelement) returns bigint language plpgsql v
 declare
     id pg_catalog.int8;
 begin
-    if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
-        perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
-    end if;
-    if false then
+    if false or (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
+        perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint, if the payload is null or too large
         return trunkline.enqueue_one('emails', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
     end if;
     insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
-    if id is null then
-        perform trunkline.not_stored('emails', 1, 0);
-    end if;
     if trunkline.announced('trunkline.emails') then
         perform pg_catalog.pg_notify('trunkline.emails', '');
     end if;
@@ -1823,16 +1818,11 @@ function do_enqueue_tasks(payload anyelement) returns bigint language plpgsql vo
 declare
     id pg_catalog.int8;
 begin
-    if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
-        perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
-    end if;
-    if false then
+    if false or (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
+        perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint, if the payload is null or too large
         return trunkline.enqueue_one('tasks', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
     end if;
     insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
-    if id is null then
-        perform trunkline.not_stored('tasks', 1, 0);
-    end if;
     if trunkline.announced('trunkline.tasks') then
         perform pg_catalog.pg_notify('trunkline.tasks', '');
     end if;

@@ -1,13 +1,12 @@
 create or replace function trunkline.dispatch(queue text, payload anyelement) returns bigint language plpgsql as $$
--- Enqueues one message without options by the queue's own function, for trunkline.enqueue; returns
--- null if there is no such queue. Every name includes its schema, because setting a search_path
--- would add to the cost of each message.
+-- Enqueues one message without options by EXECUTE, for trunkline.enqueue, if that function has no
+-- branch for the queue; returns null if there is no such queue, or if a trigger refused the row.
+-- Every name includes its schema, because setting a search_path would add to the cost of each
+-- message.
 declare
     id pg_catalog.int8;
     call pg_catalog.text;
 begin
-    -- Branches for the queues, written by trunkline.build_dispatch.
-    -- Other queues:
     if queue is null then
         return null;
     end if;

@@ -20,7 +20,11 @@ begin
     -- would add ten percent to its cost, so every name includes its schema.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
        and unique_key is null and key is null then
-        id := trunkline.dispatch(queue, payload);
+        -- Branches for the queues, written by trunkline.build_dispatch.
+        -- Other queues:
+        if id is null then
+            id := trunkline.dispatch(queue, payload);
+        end if;
         if id is not null then
             return id;
         end if;

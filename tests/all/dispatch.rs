@@ -1,5 +1,5 @@
-//! Tests `trunkline.dispatch`, a generated function through which `trunkline.enqueue` reaches the
-//! function of a queue. It has one branch per queue and no other branches.
+//! Tests the branches of `trunkline.enqueue`, which are generated and reach the function of a
+//! queue. There is one branch per queue and no other branch.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Db;
@@ -15,10 +15,15 @@ async fn migrated() -> (String, Client) {
 
 /// Returns the names of the queues that have a branch, in the order of the branches.
 async fn branches(sql: &Client) -> Vec<String> {
-    let found = "select coalesce(array_agg(m[1] order by nr), '{}')
-                 from pg_proc, regexp_matches(prosrc, 'queue operator\\(pg_catalog.=\\) ''([^'']+)''', 'g') with ordinality r(m, nr)
-                 where oid = 'trunkline.dispatch(text, anyelement)'::regprocedure";
-    sql.query_one(found, &[]).await.expect("read").get(0)
+    let found = "select coalesce((
+                     select array_agg(m[1] order by nr)
+                     from regexp_matches(p.prosrc, 'queue operator\\(pg_catalog.=\\) ''([^'']+)''', 'g') with ordinality r(m, nr)), '{}')
+                 from pg_proc p where p.pronamespace = 'trunkline'::regnamespace and p.proname = 'enqueue'";
+    let found = sql.query(found, &[]).await.expect("read");
+    let [one, other]: [Vec<String>; 2] =
+        found.iter().map(|row| row.get(0)).collect::<Vec<_>>().try_into().expect("two variants");
+    assert_eq!(one, other);
+    one
 }
 
 async fn enqueue(sql: &Client, queue: &str) -> Result<i64, tokio_postgres::Error> {

@@ -40,7 +40,8 @@ impl Deref for Transaction<'_> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Commits the transaction, or releases the savepoint.
+    /// Commits the transaction, or releases the savepoint. If a statement of the transaction has
+    /// failed, the server rolls back, and the call still succeeds, like that of tokio-postgres.
     ///
     /// # Errors
     /// The server rejects the commit, or the connection broke.
