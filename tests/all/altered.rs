@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use tokio::{sync::Semaphore, time::timeout};
 use trunkline::{Changes, Limits, Message, Settings, Wait, Worker};
 
-use crate::fixture::{Place, Runs, SOON, connect, drained, enqueued, eventually, place};
+use crate::fixture::{Place, Runs, SOON, connect, database, drained, enqueued, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unnamed_settings_stay_and_a_refused_change_alters_nothing() {
@@ -74,4 +74,37 @@ async fn leases_last_as_long_as_streams_and_workers_count_on() {
     opens.add_permits(1);
     drained(&queue).await;
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_message_keeps_its_reason_if_fewer_attempts_are_allowed() {
+    for (kind, key, lease) in [
+        ("", "", "lease"),
+        (", priorities => 3", "", "lease"),
+        (", partitions => 1", ", key => n::text", "lease_partition"),
+    ] {
+        for n in [1, 3] {
+            let sql = connect(&database().await).await;
+            let text = format!(
+                "select trunkline.create_queue('q', 'int8'{kind});
+                 select trunkline.enqueue('q', n{key}) from generate_series(1, 3::int8) n;
+                 create table got as select id, attempt, payload from trunkline.{lease}('q', 3);
+                 select trunkline.retry('q', id, attempt, error => 'no such address') from got where payload = '1';
+                 select trunkline.retry('q', id, attempt) from got where payload = '2';
+                 update trunkline.queue_q set due_at = trunkline.clock();
+                 select trunkline.alter_queue('q', max_attempts => 1)"
+            );
+            sql.batch_execute(&text).await.expect("failed");
+            if lease == "lease_partition" {
+                sql.batch_execute("update trunkline.lane_q set held_until = now()").await.expect("its worker has died");
+            }
+            let count = format!("select count(*) from trunkline.{lease}('q', {n})");
+            assert_eq!(sql.query_one(&count, &[]).await.expect("asked").get::<_, i64>(0), 0, "{kind}: all are dead");
+            let letters = "select payload, error from trunkline.dead_letters('q') order by payload";
+            let letters = sql.query(letters, &[]).await.expect("read");
+            let letters: Vec<(&str, &str)> = letters.iter().map(|row| (row.get(0), row.get(1))).collect();
+            let expected = [("1", "no such address"), ("2", ""), ("3", "the lease of the last attempt expired")];
+            assert_eq!(letters, expected, "{kind}");
+        }
+    }
 }

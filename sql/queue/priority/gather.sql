@@ -109,10 +109,10 @@ begin
             -- last locked message, and reads more rows at a time.
             with gone as (
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own)
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
-                   trunkline.{do_keptof_}(g.own, m.k)
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+                   m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;

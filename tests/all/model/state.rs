@@ -162,7 +162,9 @@ impl Model {
             if known.attempts() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
         }
         for id in spent {
-            self.bury(id, "the lease of the last attempt expired");
+            // An expired lease counts as a failure if its message was rescheduled.
+            let is_failed = self.messages[&id].failed;
+            self.bury(id, if is_failed { "the lease expired" } else { "the lease of the last attempt expired" });
         }
         ids
     }
