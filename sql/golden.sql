@@ -3886,6 +3886,8 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
+    ahead := greatest(ahead, (select max(q.enqueued_at) - clock from trunkline."queue_emails" q
+                              where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -3893,11 +3895,12 @@ begin
                                    when q.due_at > clock + longest then clock + interval '00:00:30' else q.due_at end,
                               case when how = 2 then clock + interval '00:00:30' else 'infinity' end)
                     when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
-                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    when q.due_at - ahead <= clock + longest then greatest(q.due_at - ahead, clock)
                     else clock end as due_at
         from trunkline."queue_emails" q
         where q.due_at > clock
-          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+          and (q.enqueued_at > clock
+               or q.attempt > 0 and q.due_at > clock + case when q.error is null then longest else least(longest, ahead / 2) end
                or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + interval '00:00:30')
         order by q.id for update skip locked
     ), put as (
@@ -3937,7 +3940,9 @@ begin
     clock := trunkline.clock();
     -- A session that has just committed may have served a partition after the clock was read.
     ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_orders" h
-                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
+                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
+                      (select max(q.enqueued_at) - clock from trunkline."queue_orders" q
+                       where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -3945,11 +3950,12 @@ begin
                                    when q.due_at > clock + longest then clock + interval '00:00:30' else q.due_at end,
                               case when how = 2 then clock + interval '00:00:30' else 'infinity' end)
                     when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
-                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    when q.due_at - ahead <= clock + longest then greatest(q.due_at - ahead, clock)
                     else clock end as due_at
         from trunkline."queue_orders" q
         where q.due_at > clock
-          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+          and (q.enqueued_at > clock
+               or q.attempt > 0 and q.due_at > clock + case when q.error is null then longest else least(longest, ahead / 2) end
                or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + interval '00:00:30')
         order by q.id for update skip locked
     ), put as (
@@ -3999,6 +4005,8 @@ begin
         return 0;
     end if;
     clock := trunkline.clock();
+    ahead := greatest(ahead, (select max(q.enqueued_at) - clock from trunkline."queue_tasks" q
+                              where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -4006,11 +4014,12 @@ begin
                                    when q.due_at > clock + longest then clock + interval '00:00:30' else q.due_at end,
                               case when how = 2 then clock + interval '00:00:30' else 'infinity' end)
                     when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
-                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    when q.due_at - ahead <= clock + longest then greatest(q.due_at - ahead, clock)
                     else clock end as due_at
         from trunkline."queue_tasks" q
         where q.due_at > clock
-          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+          and (q.enqueued_at > clock
+               or q.attempt > 0 and q.due_at > clock + case when q.error is null then longest else least(longest, ahead / 2) end
                or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + interval '00:00:30')
         order by q.id for update skip locked
     ), put as (

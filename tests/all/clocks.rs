@@ -2,6 +2,7 @@
 //! was ahead block no queue and no schedule.
 
 mod queues;
+mod repaired;
 mod schedules;
 
 use std::{path::Path, time::Duration};

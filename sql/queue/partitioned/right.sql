@@ -5,15 +5,17 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- Repairs times that were written while a clock was ahead: each time that is later than it could be
 -- with a correct clock. Skips rows that another transaction has locked, but waits for the lock of a
 -- limit's bucket. Returns the number of messages that it changed, except leases that only follow
--- the repair of their partition. ahead: how far the clock was ahead, if the caller knows. how: 0
+-- the repair of their partition. ahead: how far the clock was ahead, if the caller knows. A
+-- partition that was served and a message that was enqueued in the future also show it. how: 0
 -- repairs only if do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last
 -- longer than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
 --  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the
---    queue's setting. A released message is due now.
---  - If a failed message is due more than half of ahead from now, it becomes due earlier by ahead.
---    If it is due more than 548 days from now, it is due now.
+--    queue's setting.
+--  - If a message that failed or was released is due more than half of ahead from now, it becomes
+--    due earlier by ahead. If it is due more than 548 days from now, it is due now. Without ahead
+--    its time may be intended.
 --  - A partition is held for as long as was set when it was last served, and so are its leases. Its
 --    floor is below all rows again.
 --  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
@@ -35,7 +37,9 @@ begin
     clock := trunkline.clock();
     -- A session that has just committed may have served a partition after the clock was read.
     ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h
-                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'));
+                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
+                      (select max(q.enqueued_at) - clock from trunkline.{queue_} q
+                       where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then
@@ -43,11 +47,12 @@ begin
                                    when q.due_at > clock + longest then clock + {lease} else q.due_at end,
                               case when how = 2 then clock + {lease} else 'infinity' end)
                     when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
-                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    when q.due_at - ahead <= clock + longest then greatest(q.due_at - ahead, clock)
                     else clock end as due_at
         from trunkline.{queue_} q
         where q.due_at > clock
-          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+          and (q.enqueued_at > clock
+               or q.attempt > 0 and q.due_at > clock + case when q.error is null then longest else least(longest, ahead / 2) end
                or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + {lease})
         order by q.id for update skip locked
     ), put as (
