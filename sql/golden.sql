@@ -848,6 +848,7 @@ declare
     apart int := way;
     rows int;
     due timestamptz := floor;
+    row_tid tid;
     next_id bigint := 0;
 begin
     tids := '{}';
@@ -882,7 +883,9 @@ begin
                 known.share := least(known.share, room - got, most_of_key);
                 at := trunkline."do_gather_orders"(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
                 if at.got > 0 then
-                    tids := tids || at.tids;
+                    foreach row_tid in array at.tids loop
+                        tids := tids || row_tid; -- in place: a concatenation would copy all of them for each key
+                    end loop;
                     got := got + at.got;
                     ran_out := at.ran_out;
                     exit when ran_out;
@@ -3202,6 +3205,7 @@ function do_pick_emails(ids bigint[], leased boolean, OUT first bigint[], OUT si
 declare
     r trunkline."queue_emails"%rowtype;
     wide record;
+    skipped bigint;
     resting bigint[];
     lanes smallint[];
     lines text[];
@@ -3254,15 +3258,18 @@ begin
         if not found or r.size <> wide.size then
             -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
             -- snapshot.
-            busy := busy || array(
-                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+            for skipped in select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k loop
+                busy := busy || skipped;
+            end loop;
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
             if wide.named < wide.size then
                 perform trunkline."do_split_emails"(wide.id, array(
                     select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
             end if;
-            first := first || wide.runs;
-            sizes := sizes || wide.sizes;
+            for k in 1..cardinality(wide.runs) loop
+                first := first || wide.runs[k];
+                sizes := sizes || wide.sizes[k];
+            end loop;
         end if;
     end loop;
     if false and first <> '{}' then
@@ -3282,9 +3289,10 @@ begin
         from waiting w left join free f on f.lane = w.lane and f.key = w.line;
         if resting is not null then
             busy := busy || array(
-                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k
+                where (d.id in (select w.id from unnest(resting) w(id))) is true); -- hashed; without `is true`, a nested loop
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
-            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+            from unnest(first, sizes) d(id, size) where d.id not in (select w.id from unnest(resting) w(id));
         end if;
         if lanes is not null then
             -- A failed message that was rescheduled holds up no other: its place in the order is
@@ -3303,6 +3311,7 @@ function do_pick_orders(ids bigint[], leased boolean, OUT first bigint[], OUT si
 declare
     r trunkline."queue_orders"%rowtype;
     wide record;
+    skipped bigint;
     resting bigint[];
     lanes smallint[];
     lines text[];
@@ -3355,15 +3364,18 @@ begin
         if not found or r.size <> wide.size then
             -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
             -- snapshot.
-            busy := busy || array(
-                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+            for skipped in select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k loop
+                busy := busy || skipped;
+            end loop;
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
             if wide.named < wide.size then
                 perform trunkline."do_split_orders"(wide.id, array(
                     select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
             end if;
-            first := first || wide.runs;
-            sizes := sizes || wide.sizes;
+            for k in 1..cardinality(wide.runs) loop
+                first := first || wide.runs[k];
+                sizes := sizes || wide.sizes[k];
+            end loop;
         end if;
     end loop;
     if true and first <> '{}' then
@@ -3383,9 +3395,10 @@ begin
         from waiting w left join free f on f.lane = w.lane and f.key = w.line;
         if resting is not null then
             busy := busy || array(
-                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k
+                where (d.id in (select w.id from unnest(resting) w(id))) is true); -- hashed; without `is true`, a nested loop
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
-            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+            from unnest(first, sizes) d(id, size) where d.id not in (select w.id from unnest(resting) w(id));
         end if;
         if lanes is not null then
             -- A failed message that was rescheduled holds up no other: its place in the order is
@@ -3404,6 +3417,7 @@ function do_pick_tasks(ids bigint[], leased boolean, OUT first bigint[], OUT siz
 declare
     r trunkline."queue_tasks"%rowtype;
     wide record;
+    skipped bigint;
     resting bigint[];
     lanes smallint[];
     lines text[];
@@ -3456,15 +3470,18 @@ begin
         if not found or r.size <> wide.size then
             -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
             -- snapshot.
-            busy := busy || array(
-                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+            for skipped in select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k loop
+                busy := busy || skipped;
+            end loop;
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
             if wide.named < wide.size then
                 perform trunkline."do_split_tasks"(wide.id, array(
                     select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
             end if;
-            first := first || wide.runs;
-            sizes := sizes || wide.sizes;
+            for k in 1..cardinality(wide.runs) loop
+                first := first || wide.runs[k];
+                sizes := sizes || wide.sizes[k];
+            end loop;
         end if;
     end loop;
     if false and first <> '{}' then
@@ -3484,9 +3501,10 @@ begin
         from waiting w left join free f on f.lane = w.lane and f.key = w.line;
         if resting is not null then
             busy := busy || array(
-                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k
+                where (d.id in (select w.id from unnest(resting) w(id))) is true); -- hashed; without `is true`, a nested loop
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
-            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+            from unnest(first, sizes) d(id, size) where d.id not in (select w.id from unnest(resting) w(id));
         end if;
         if lanes is not null then
             -- A failed message that was rescheduled holds up no other: its place in the order is

@@ -23,7 +23,7 @@ begin
         'select array(select d.id from unnest($1) d(id) where exists (
              select from %s q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id))', main) into taken using ids;
     if taken <> '{}' then
-        ids := array(select d.id from unnest(ids) d(id) where d.id <> all (taken));
+        ids := array(select d.id from unnest(ids) d(id) where d.id not in (select t from unnest(taken) t));
         for letter in execute format('update %s d set id = d.id where d.id = any ($1) returning d.id', dead) using taken loop
             ids := ids || letter;
         end loop;

@@ -3,6 +3,7 @@
 mod at_once;
 mod dropped;
 mod in_transaction;
+mod many;
 
 use std::{
     collections::BTreeSet,

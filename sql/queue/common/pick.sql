@@ -7,11 +7,13 @@ create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out f
 -- the caller includes them. Waits for no lock: a worker that ends leases would wait for the rows
 -- locked here, and neither session would finish. A message that another transaction has locked is
 -- busy, perhaps only because of another message in its row, and the caller may try it again. Each
--- block of 1,024 ids is read once, no matter how many dead rows surround it.
+-- block of 1,024 ids is read once, no matter how many dead rows surround it. An array grows in place
+-- only by one element at a time: to concatenate arrays would copy them once per row.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
     wide record;
+    skipped bigint;
     resting bigint[];
     lanes smallint[];
     lines text[];
@@ -64,15 +66,18 @@ begin
         if not found or r.size <> wide.size then
             -- Another session has locked, taken or split the row in the meantime. The caller may try again with a fresh
             -- snapshot.
-            busy := busy || array(
-                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+            for skipped in select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k loop
+                busy := busy || skipped;
+            end loop;
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
             if wide.named < wide.size then
                 perform trunkline.{do_split_}(wide.id, array(
                     select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
             end if;
-            first := first || wide.runs;
-            sizes := sizes || wide.sizes;
+            for k in 1..cardinality(wide.runs) loop
+                first := first || wide.runs[k];
+                sizes := sizes || wide.sizes[k];
+            end loop;
         end if;
     end loop;
     if {keyed} and first <> '{}' then
@@ -92,9 +97,10 @@ begin
         from waiting w left join free f on f.lane = w.lane and f.key = w.line;
         if resting is not null then
             busy := busy || array(
-                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k where d.id = any (resting));
+                select k from unnest(first, sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k
+                where (d.id in (select w.id from unnest(resting) w(id))) is true); -- hashed; without `is true`, a nested loop
             select coalesce(array_agg(d.id), '{}'), coalesce(array_agg(d.size), '{}') into first, sizes
-            from unnest(first, sizes) d(id, size) where d.id <> all (resting);
+            from unnest(first, sizes) d(id, size) where d.id not in (select w.id from unnest(resting) w(id));
         end if;
         if lanes is not null then
             -- A failed message that was rescheduled holds up no other: its place in the order is

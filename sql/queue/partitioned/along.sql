@@ -35,6 +35,7 @@ declare
     apart int := way;
     rows int;
     due timestamptz := floor;
+    row_tid tid;
     next_id bigint := 0;
 begin
     tids := '{}';
@@ -69,7 +70,9 @@ begin
                 known.share := least(known.share, room - got, most_of_key);
                 at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
                 if at.got > 0 then
-                    tids := tids || at.tids;
+                    foreach row_tid in array at.tids loop
+                        tids := tids || row_tid; -- in place: a concatenation would copy all of them for each key
+                    end loop;
                     got := got + at.got;
                     ran_out := at.ran_out;
                     exit when ran_out;
