@@ -592,7 +592,7 @@ function check_keyed(queue text) returns void language plpgsql stable set search
 
 function check_keys(queue text, keys text[], messages integer) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_lease(lease interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
+function check_lease(lease interval) returns interval language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function check_metadata(metadata jsonb) returns jsonb language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
@@ -1186,7 +1186,8 @@ begin
             select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 65536 as page from message m
         ), batch as (
             insert into trunkline."queue_emails" (due_at, size, payload, metadata)
-            select greatest(trunkline.clock(), due) + delay, count(*), array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
+            select greatest(greatest(trunkline.clock(), due) + delay, trunkline.clock()), count(*),
+                   array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end
             from placed p group by p.page, p.bytes > 65536, (p.nr - 1) / 1024 order by min(p.nr)
             returning id, size
@@ -1237,7 +1238,8 @@ begin
             select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 65536 as page from message m
         ), batch as (
             insert into trunkline."queue_tasks" (due_at, size, payload, metadata, lane)
-            select greatest(trunkline.clock(), due) + delay, count(*), array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
+            select greatest(greatest(trunkline.clock(), due) + delay, trunkline.clock()), count(*),
+                   array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end, priority
             from placed p group by p.page, p.bytes > 65536, (p.nr - 1) / 1024 order by min(p.nr)
             returning id, size
@@ -1624,7 +1626,7 @@ begin
             for update of q skip locked
         ), again as (
             update trunkline."queue_emails" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (
@@ -1678,7 +1680,7 @@ begin
             for update of q skip locked
         ), again as (
             update trunkline."queue_orders" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (
@@ -1732,7 +1734,7 @@ begin
             for update of q skip locked
         ), again as (
             update trunkline."queue_tasks" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (
@@ -2676,7 +2678,8 @@ begin
             from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / 1024
         ), stored as (
             insert into trunkline."queue_orders" (due_at, size, payload, metadata, lane, keys)
-            select greatest(trunkline.clock(), due) + delay, b.size, b.payload, b.metadata, b.lane, b.keys from batch b order by b.batch
+            select greatest(greatest(trunkline.clock(), due) + delay, trunkline.clock()), b.size, b.payload, b.metadata, b.lane, b.keys
+            from batch b order by b.batch
             returning id
         )
         select n.ids[b.batch] + m.at - 1
@@ -2695,7 +2698,7 @@ end ;
 function do_lanes_orders(n integer, lease interval, holder bigint, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, most integer DEFAULT NULL::integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload payload_orders[], metadata jsonb[], ran_out boolean, released integer, keys text[], rate double precision[]) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
                           else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
     way int := case when most is null then 3 else 1 end;
@@ -2855,7 +2858,7 @@ end ;
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
                           else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
@@ -2947,7 +2950,7 @@ end ;
 function do_lease_tasks(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone[] DEFAULT array_fill('-infinity'::timestamp with time zone, ARRAY[4]), rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' then lease
+    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
                           else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;
@@ -3748,7 +3751,7 @@ begin
             for update of q
         ), again as (
             update trunkline."queue_emails" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (
@@ -3802,7 +3805,7 @@ begin
             for update of q
         ), again as (
             update trunkline."queue_orders" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (
@@ -3856,7 +3859,7 @@ begin
             for update of q
         ), again as (
             update trunkline."queue_tasks" q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (

@@ -1,10 +1,11 @@
 create or replace function trunkline.check_lease(lease interval) returns interval
-    language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 -- Returns the duration of a lease; fails if it is out of bounds. Dequeues check the bounds themselves, and call this
 -- function only to fail: Postgres does not inline a function with a SET clause, so a call would cost more than the
--- check.
+-- check. A comparison counts 30 days per month, so a lease with a negative number of months can be more than zero and
+-- end in the past.
 begin
-    if lease is null or lease <= '0' or lease > '365 days' then
+    if lease is null or lease <= '0' or lease > '365 days' or now() + lease <= now() then
         raise exception 'a lease of % is out of bounds', coalesce(lease::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'A lease is more than zero and at most 365 days.';
     end if;

@@ -6,9 +6,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use trunkline::{Dequeue, Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
 
-use crate::fixture::{Ids, Place, SOON, db, place};
+use crate::fixture::{Ids, Place, SOON, connect, database, db, place};
 
 /// Returns the error's code, or its text if the server reported no code.
 fn code(error: &Error) -> String {
@@ -297,4 +298,40 @@ async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     let stored = queue.peek(10).await.expect("peeked");
     assert!(ids.iter().all(|id| stored.iter().any(|message| message.id == *id)), "{ids:?}");
     assert!(outcomes[1].is_err());
+}
+
+/// A comparison counts 30 days per month: this interval is more than zero, and no date makes it so.
+#[tokio::test(flavor = "multi_thread")]
+async fn delay_or_lease_that_ends_in_the_past_hides_no_message() {
+    let past = "-1 year 360 days 1 second";
+    for (kind, key, lease) in [
+        ("", "", "lease"),
+        (", priorities => 3", "", "lease"),
+        (", partitions => 1", ", key => 'k'", "lease_partition"),
+    ] {
+        let sql = connect(&database().await).await;
+        let create = format!("select trunkline.create_queue('q', 'int8'{kind})");
+        sql.batch_execute(&create).await.expect("created");
+        let ended = format!("create table ended as select id, attempt from trunkline.{lease}('q')");
+        for (what, text) in [
+            ("enqueue", format!("select trunkline.enqueue('q', 1::int8, delay => '{past}'{key})")),
+            ("retry", format!("{ended}; select trunkline.retry('q', id, attempt, '{past}') from ended")),
+            ("charge", format!("select trunkline.charge('q', id, attempt, '{past}') from trunkline.messages('q')")),
+        ] {
+            sql.batch_execute("select set_config('began.at', clock_timestamp()::text, false)").await.expect("set");
+            sql.batch_execute(&text).await.expect("accepted");
+            let due = "select due_at between current_setting('began.at')::timestamptz and clock_timestamp() from trunkline.messages('q')";
+            assert!(sql.query_one(due, &[]).await.expect("read").get::<_, bool>(0), "{kind}: {what}");
+        }
+        for call in [
+            format!("create_queue('other', 'int8', lease => '{past}')"),
+            format!("alter_queue('q', lease => '{past}')"),
+            format!("{lease}('q', 1, '{past}')"),
+            format!("extend('q', 1024, 1, '{past}')"),
+        ] {
+            let call = format!("select trunkline.{call}");
+            let error = sql.batch_execute(&call).await.expect_err(&call);
+            assert_eq!(error.code().map(SqlState::code), Some("22023"), "{call}: {error:?}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ begin
             for update of q skip locked
         ), again as (
             update trunkline.{queue_} q
-            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            set due_at = greatest(trunkline.clock() + f.delay, trunkline.clock()), attempt = f.attempt, error = coalesce(f.error, '')
             from failed f where q.ctid = f.tid and not f.spent
             returning f.nr, q.id, q.size, f.under
         ), gone as (

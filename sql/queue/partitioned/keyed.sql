@@ -45,7 +45,8 @@ begin
             from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / {max_batch}
         ), stored as (
             insert into trunkline.{queue_} (due_at, size, payload, metadata, lane, keys)
-            select greatest(trunkline.clock(), due) + delay, b.size, b.payload, b.metadata, b.lane, b.keys from batch b order by b.batch
+            select greatest(greatest(trunkline.clock(), due) + delay, trunkline.clock()), b.size, b.payload, b.metadata, b.lane, b.keys
+            from batch b order by b.batch
             returning id
         )
         select n.ids[b.batch] + m.at - 1

@@ -8,7 +8,7 @@ create or replace function trunkline.{do_lease_}(
 -- Leases up to n messages and counts an attempt for each. With apart, a message whose lease expired is leased alone.
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' then lease
+    term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
                           else trunkline.check_lease(lease) end;
     way int := apart::int;
     at record;

@@ -37,7 +37,8 @@ begin
             select m.*, (sum(m.bytes) over (order by m.nr) - m.bytes)::bigint / 65536 as page from message m
         ), batch as (
             insert into trunkline.{queue_} (due_at, size, payload, metadata, lane)
-            select greatest(trunkline.clock(), due) + delay, count(*), array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
+            select greatest(greatest(trunkline.clock(), due) + delay, trunkline.clock()), count(*),
+                   array(select payloads[k] from generate_series(min(p.nr), max(p.nr)) k),
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) filter (where metadata is not null) end, priority
             from placed p group by p.page, p.bytes > 65536, (p.nr - 1) / {max_batch} order by min(p.nr)
             returning id, size
