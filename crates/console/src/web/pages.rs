@@ -37,12 +37,12 @@ pub async fn messages(
     Path(name): Path<String>,
     Query(find): Query<Find>,
 ) -> Page {
-    known(&site, &visitor, &name).await?;
+    let is = known(&site, &visitor, &name).await?;
     if let Some(id) = find.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
         let place = site.path(&format!("/queues/{name}/messages/{}", utf8_percent_encode(id, NON_ALPHANUMERIC)));
         return Ok(axum::response::Redirect::to(&place).into_response());
     }
-    let (lines, next) = failing(&site, &visitor, statement::messages(&site.db, &name, &find).await).await?;
+    let (lines, next) = failing(&site, &visitor, statement::messages(&site.db, &is, &find).await).await?;
     let field = |text: &Option<String>| text.clone().unwrap_or_default();
     let (key, metadata, state) = (field(&find.key), field(&find.metadata), field(&find.state));
     let (from, until) = (field(&find.from), field(&find.until));

@@ -133,18 +133,19 @@ pub const EXAMINED: usize = 5_000;
 
 /// Returns a page of messages by id, and the id after which the next page starts, if there are
 /// more.
-pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
+pub async fn messages(db: &Db, queue: &Description, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let (key, metadata, state) = (given(&find.key), given(&find.metadata), given(&find.state));
     let (from, until) = (given(&find.from), given(&find.until));
     let is_any = [&key, &metadata, &state, &from, &until].into_iter().all(Option::is_none);
     let wanted = if is_any { PAGE } else { EXAMINED };
     let after = find.after.unwrap_or(0).max(0);
-    let text = Text::of(db, sql!("page_end")).with_tables(queue);
+    let text = Text::of(db, sql!("page_end")).with_tables(&queue.name);
     let end: Option<(i64, bool)> = alone(db, text, (after, wanted as i64), MOST).await?;
     let Some((end, more)) = end else { return Ok((Vec::new(), None)) };
-    let lines: Vec<Line> =
-        alone(db, Text::of(db, sql!("messages")), (queue, after, end, key, metadata, state, from, until), MOST).await?;
+    let of = if queue.partitions > 0 { "q.keys[m.k + 1]" } else { "null::text" };
+    let text = Text::of(db, sql!("messages")).with("key", of).with_tables(&queue.name);
+    let lines: Vec<Line> = alone(db, text, (after, end, key, metadata, state, from, until), MOST).await?;
     let last = lines.last().filter(|_| lines.len() == PAGE).map(|line| line.0).filter(|last| *last < end);
     let next = last.or_else(|| more.then_some(end));
     Ok((lines, next))

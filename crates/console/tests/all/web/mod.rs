@@ -16,6 +16,7 @@ mod standby;
 mod entry;
 mod of_queue;
 mod connections;
+mod search;
 
 use std::net::SocketAddr;
 
