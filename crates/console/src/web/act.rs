@@ -1,7 +1,10 @@
 //! The actions of operators. The console asks for confirmation. Then it runs the action and writes
 //! its audit entry in one transaction.
 
-use trunkline::{Db, Description, Result};
+use trunkline::{
+    Db, Description, Result,
+    postgres::{Params, Statement},
+};
 
 use super::{
     form::Form,
@@ -167,7 +170,7 @@ impl Action {
 
     /// Runs the action and writes its audit entry, in one transaction. If a form with this token
     /// has already acted, fails and changes nothing.
-    pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
+    pub async fn run(&self, db: &Db, is: &Description, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
         let of = (who, self.name(), queue, what.as_str(), token);
         let plain = |text: &str| noted(db, &Text::of(db, text), QUEUE, NO_ID);
@@ -185,16 +188,16 @@ impl Action {
                 plain(RESCHEDULE).run(db, (of.0, of.1, of.2, of.3, of.4, *id, *delay)).await?
             }
             Deed::Replay(letters) => {
-                let text = self.of_letters(db, letters, "select trunkline.replay($3, ids) as n from ids");
+                let text = self.of_letters(db, letters, "select trunkline.replay($3, ids) as n from ids", NO_ID);
                 text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::Discard(letters) => {
-                let text = self.of_letters(db, letters, "select trunkline.discard($3, ids) as n from ids");
+                let text = self.of_letters(db, letters, "select trunkline.discard($3, ids) as n from ids", NO_ID);
                 text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::ReplaySlowly { letters, rate } => {
-                let text = self.of_letters(db, letters, sql!("replay_slowly"));
-                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE, *rate)).await?
+                let params = (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE);
+                (self.replay_slowly(db, is, letters, *rate, params).await?, None)
             }
             Deed::Edit { id, payload } => {
                 let text = noted(db, &Text::of(db, sql!("edit")), QUEUE, ID);
@@ -223,15 +226,38 @@ impl Action {
         Ok(Done { count, id })
     }
 
+    /// Replays letters and spreads their due times. Both commit together, so no session sees a
+    /// replayed letter that is due too early.
+    async fn replay_slowly<P: Params>(
+        &self,
+        db: &Db,
+        is: &Description,
+        letters: &Sieve,
+        rate: f64,
+        params: P,
+    ) -> Result<i64> {
+        let transaction = db.begin().await?;
+        drop(transaction.send(&Statement::<(), ()>::new(sql!("in_catalog")), ()).await?);
+        let replay = self.of_letters(db, letters, sql!("replay_slowly"), "pg_catalog.array_agg(id order by id)");
+        let (count, ids): (i64, Option<Vec<i64>>) = replay.run_in(&transaction, params).await?;
+        if let Some(ids) = ids {
+            let place = if is.partitions > 0 { ", place = u.due" } else { "" };
+            let spread = Text::of(db, sql!("spread")).with("place", place).with_tables(&is.name);
+            let _: (i64, Option<String>) = spread.run_in(&transaction, (ids, rate, is.name.as_str())).await?;
+        }
+        transaction.commit().await?;
+        Ok(count)
+    }
+
     /// Returns the statement that runs `deed` on the dead letters that parameters 6 and 7 select.
-    fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
+    fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str, id: &str) -> Text {
         let ids = Text::of(
             db,
             ", ids as (select pg_catalog.array_agg(id) as ids from chosen having pg_catalog.count(*) > 0) {deed}",
         );
         let ids = ids.with_text("deed", &Text::of(db, deed));
         let deed = chosen(db, letters, "$6", "$7").with_text("wanted", &ids);
-        noted(db, &deed, QUEUE, NO_ID).with_tables(&self.queue)
+        noted(db, &deed, QUEUE, id).with_tables(&self.queue)
     }
 }
 

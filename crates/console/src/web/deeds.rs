@@ -64,7 +64,7 @@ pub async fn change(
 /// Runs the action and redirects to the next page, which shows the result. A reload of that page
 /// does nothing.
 pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
-    let (action, _) = match checked(&site, &visitor, &form).await {
+    let (action, is) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
         Err(refused) => return refused,
     };
@@ -76,7 +76,7 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         let why = "The form has no token: confirm the action again. Nothing was done.".to_owned();
         return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
     }
-    let notice = match action.run(&site.db, &visitor.name, &form.token).await {
+    let notice = match action.run(&site.db, &is, &visitor.name, &form.token).await {
         Ok(done) => Notice {
             text: format!("{}.", action.done(done.count)),
             message: done.id.map(|id| (action.queue.clone(), id)),

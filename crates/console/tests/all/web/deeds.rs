@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};
 
-use super::Site;
+use super::{Site, connect};
 use crate::browser::{Answer, get, post, send};
 
 /// Requests an action and confirms it. Returns the confirmation page and the page that follows.
@@ -208,6 +208,45 @@ async fn a_replay_at_a_rate_spreads_the_letters() {
     let spread = "select count(distinct round(extract(epoch from due_at - now()) / 10)) from trunkline.messages('slow') where due_at > now()";
     assert_eq!(site.number(spread).await, 4);
     assert_eq!(site.number("select due + dead from trunkline.stats('slow')").await, 0);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_at_a_rate_holds_up_no_partition() {
+    let site = Site::new().await;
+    site.db.create_queue("k", &Settings::new("text").partitions(1)).await.expect("created");
+    let queue: Queue<String> = site.db.queue("k").await.expect("opened");
+    for key in ["a", "b", "c"] {
+        queue.enqueue(Draft::new("dies".to_owned()).key(key)).await.expect("enqueued");
+    }
+    let dies = |_: Message<String>| async move { Err::<(), _>(Failure::dead("e")) };
+    Worker::new(queue.clone(), dies).drain().await.expect("it works");
+    queue.enqueue(Draft::new("lives".to_owned()).key("d")).await.expect("enqueued");
+    // The replay waits after an update of its messages.
+    let gate = connect(&site.url).await;
+    gate.batch_execute(
+        "create function public.pass() returns trigger language plpgsql as
+             'begin perform pg_advisory_xact_lock_shared(7); return null; end';
+         create trigger pass after update on trunkline.queue_k
+             when (current_setting('application_name') = 'trunkline') execute function public.pass();
+         select pg_advisory_lock(7)",
+    )
+    .await
+    .expect("closed");
+    let replay = act(&site, &[("verb", "replay"), ("queue", "k"), ("error", "e"), ("rate", "0.1")]);
+    let others = async {
+        let waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
+        while site.number(waits).await == 0 {
+            tokio::task::yield_now().await;
+        }
+        let leased = site.number("select count(*) from trunkline.lease_partition('k', 9)").await;
+        gate.batch_execute("select pg_advisory_unlock(7)").await.expect("opened");
+        leased
+    };
+    let ((_, done), leased) = tokio::join!(replay, others);
+    assert_eq!((notice(&done).as_str(), leased), ("Replayed 3 dead letters.", 1));
+    let spread = "select count(distinct round(extract(epoch from due_at - now()) / 10)) from trunkline.messages('k') where payload = 'dies'";
+    assert_eq!(site.number(spread).await, 3);
     site.end().await;
 }
 
