@@ -58,7 +58,7 @@ begin
                 using main, at_least, max_pause;
             freed := outcome.freed;
             refused := coalesce(outcome.refused, refused);
-        exception when object_not_in_prerequisite_state then
+        exception when object_not_in_prerequisite_state or program_limit_exceeded then
             refused := sqlerrm;
         end;
         exit when freed > 0; -- only one table, because it stays locked until the transaction ends

@@ -16,6 +16,8 @@ declare
     read_speed constant float8 := 1.5e9;
     copy_speed constant float8 := 5e7;
     row_speed constant float8 := 1e5;
+    -- An array has at most 1 GB. What arrives after the estimate needs room, too.
+    most constant bigint := 800000000;
     seconds constant float8 := extract(epoch from max_pause);
     size constant bigint := pg_total_relation_size(main);
     columns text;
@@ -70,6 +72,9 @@ begin
         into live, bytes using ceil(seconds * row_speed) + 1;
     if live > seconds * row_speed or bytes > seconds * copy_speed or size < at_least + 10 * (bytes + 100 * live) then
         return; -- messages fill most of the table, so a copy would free little
+    elsif bytes + 100 * live > most then
+        refused := format('its messages have %s, and a compaction copies at most %s', pg_size_pretty(bytes + 100 * live), pg_size_pretty(most));
+        return;
     end if;
     begin
         execute format('lock table only %s in access exclusive mode', main);
