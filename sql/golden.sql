@@ -921,7 +921,7 @@ begin
                 rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
             end loop;
             exit when ran_out;
-            if exists (select from trunkline."line_orders" l where l.lane = lane and l.key <> all (lined)
+            if exists (select from trunkline."line_orders" l where l.lane = lane and l.key not in (select u.key from unnest(lined) u(key))
                        and exists (select from trunkline."queue_orders" q where q.ctid = any (tids) and l.key = any (q.keys))) then
                 -- In the meantime a message of the key failed. Its retry is due before these
                 -- messages, so the call returns none of them.
@@ -2228,6 +2228,8 @@ declare
     seen record;
     wanted int := rows;
     innocent constant int := case when apart = 0 then 2147483647 when apart < 3 or 10 < 3 then -1 else 1 end;
+    is_lined constant bool := of_line = '' and lined <> '{}';
+    few constant text[] := case when cardinality(lined) <= 16 then lined end;
     parts int := 0;
     moved int;
 begin
@@ -2253,7 +2255,7 @@ begin
                 select q.ctid as tid, q.id, q.place as due_at, q.size,
                        q.attempt - q.released >= 10
                        or q.attempt > 0 and q.error is null and (q.size > 1 or q.attempt - q.released > innocent)
-                       or of_line = '' and q.keys && lined as awkward
+                       or is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as awkward
                 from head h join trunkline."queue_orders" q on q.ctid = h.tid
                 where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked
             )
@@ -2289,12 +2291,13 @@ begin
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= 10 as spent,
                    q.attempt > 0 and q.error is null as vanished, q.attempt - q.released > innocent as alone,
-                   of_line = '' and q.keys && lined as mixed,
-                   (q.size <= n and q.attempt - q.released < 10 and not (of_line = '' and q.keys && lined)
+                   m.mixed,
+                   (q.size <= n and q.attempt - q.released < 10 and not m.mixed
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and q.attempt - q.released <= innocent))::int as fitting,
                    q.place as due, q.id as id, array[q.ctid] as spent_tids, q.place as next_due, q.id + 1 as next_id
             into seen
-            from head h join trunkline."queue_orders" q on q.ctid = h.tid
+            from head h join trunkline."queue_orders" q on q.ctid = h.tid,
+                 lateral (select is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as mixed offset 0) m
             where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked;
             if not found then
                 return;
@@ -2304,7 +2307,7 @@ begin
                 select q.ctid as tid, q.id, q.place as due_at, q.size,
                        q.attempt - q.released >= 10 as spent,
                        q.attempt > 0 and q.error is null as vanished, q.attempt - q.released > innocent as alone,
-                   of_line = '' and q.keys && lined as mixed
+                       is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as mixed
                 from unnest(line.tids) d(tid) join trunkline."queue_orders" q on q.ctid = d.tid
             ), total as (
                 select d.*, row_number() over w as nr,
@@ -2359,7 +2362,7 @@ begin
             moved := 0;
             if rows > 1 then
                 update trunkline."queue_orders" q set line = q.keys[1] from unnest(line.tids) d(tid)
-                where q.ctid = d.tid and q.keys[1] = any (lined) and q.keys <@ q.keys[1:1];
+                where q.ctid = d.tid and (q.keys[1] in (select u.key from unnest(lined) u(key))) is true and q.keys <@ q.keys[1:1];
                 get diagnostics moved = row_count;
                 rows := case when moved = line.locked then least(2 * rows, 64) else wanted end;
             end if;
@@ -2837,7 +2840,7 @@ begin
                       where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock
                       order by q.place, q.id + 0 limit 1) f
         where h.lane in (select w.lane from trunkline."line_orders" w) and (h.holder = holder or h.held_until <= clock)
-          and f.keys && array(select w.key from trunkline."line_orders" w where w.lane = h.lane)) then
+          and exists (select from unnest(f.keys) k(key) join trunkline."line_orders" w on w.lane = h.lane and w.key = k.key)) then
         return 0;
     end if;
     rests := (
@@ -3192,6 +3195,8 @@ declare
     cuts int[];
 begin
     select q.size, q.keys into r from trunkline."queue_orders" q where q.id = row_id;
+    -- Of thousands of keys, the row has a few. A subquery is hashed, and an array is not.
+    lined := array(select distinct k.key from unnest(r.keys) k(key) where (k.key in (select u.key from unnest(lined) u(key))) is true);
     cuts := array(
         select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
                                from unnest(r.keys) with ordinality u(key, nr)) k

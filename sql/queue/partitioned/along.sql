@@ -108,7 +108,7 @@ begin
                 rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
             end loop;
             exit when ran_out;
-            if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
+            if exists (select from trunkline.{line_} l where l.lane = lane and l.key not in (select u.key from unnest(lined) u(key))
                        and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
                 -- In the meantime a message of the key failed. Its retry is due before these
                 -- messages, so the call returns none of them.

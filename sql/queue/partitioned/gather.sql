@@ -14,9 +14,10 @@ create or replace function trunkline.{do_gather_}(
 -- the crash. Such a message need not run alone yet if it has another attempt left in which it can.
 --
 -- The function reads one backlog of a partition (of_line), ordered by places, which leases do not
--- change. It moves messages of keys that have their own backlogs (lined) to those. No row is
--- returned ahead of a row that another transaction has locked: only that transaction's commit shows
--- whether its message is done.
+-- change. It moves messages of keys that have their own backlogs (lined) to those. There may be
+-- thousands of such keys: if they are not few, subqueries search them, which the server hashes.
+-- No row is returned ahead of a row that another transaction has locked: only that transaction's
+-- commit shows whether its message is done.
 #variable_conflict use_variable
 declare
     until timestamptz := clock_timestamp();
@@ -24,6 +25,8 @@ declare
     seen record;
     wanted int := rows;
     innocent constant int := case when apart = 0 then 2147483647 when apart < 3 or {max_attempts} < 3 then -1 else 1 end;
+    is_lined constant bool := of_line = '' and lined <> '{}';
+    few constant text[] := case when cardinality(lined) <= 16 then lined end;
     parts int := 0;
     moved int;
 begin
@@ -49,7 +52,7 @@ begin
                 select q.ctid as tid, q.id, q.place as due_at, q.size,
                        q.attempt - q.released >= {max_attempts}
                        or q.attempt > 0 and q.error is null and (q.size > 1 or q.attempt - q.released > innocent)
-                       or of_line = '' and q.keys && lined as awkward
+                       or is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as awkward
                 from head h join trunkline.{queue_} q on q.ctid = h.tid
                 where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked
             )
@@ -85,12 +88,13 @@ begin
             select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= {max_attempts} as spent,
                    q.attempt > 0 and q.error is null as vanished, q.attempt - q.released > innocent as alone,
-                   of_line = '' and q.keys && lined as mixed,
-                   (q.size <= n and q.attempt - q.released < {max_attempts} and not (of_line = '' and q.keys && lined)
+                   m.mixed,
+                   (q.size <= n and q.attempt - q.released < {max_attempts} and not m.mixed
                     and (q.attempt = 0 or q.error is not null or q.size = 1 and q.attempt - q.released <= innocent))::int as fitting,
                    q.place as due, q.id as id, array[q.ctid] as spent_tids, q.place as next_due, q.id + 1 as next_id
             into seen
-            from head h join trunkline.{queue_} q on q.ctid = h.tid
+            from head h join trunkline.{queue_} q on q.ctid = h.tid,
+                 lateral (select is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as mixed offset 0) m
             where q.due_at = h.due_at and q.attempt = h.attempt and q.size = h.size and q.line = h.line for update of q skip locked;
             if not found then
                 return;
@@ -100,7 +104,7 @@ begin
                 select q.ctid as tid, q.id, q.place as due_at, q.size,
                        q.attempt - q.released >= {max_attempts} as spent,
                        q.attempt > 0 and q.error is null as vanished, q.attempt - q.released > innocent as alone,
-                   of_line = '' and q.keys && lined as mixed
+                       is_lined and coalesce(q.keys && few, (select bool_or(k.key in (select u.key from unnest(lined) u(key))) from unnest(q.keys) k(key))) as mixed
                 from unnest(line.tids) d(tid) join trunkline.{queue_} q on q.ctid = d.tid
             ), total as (
                 select d.*, row_number() over w as nr,
@@ -155,7 +159,7 @@ begin
             moved := 0;
             if rows > 1 then
                 update trunkline.{queue_} q set line = q.keys[1] from unnest(line.tids) d(tid)
-                where q.ctid = d.tid and q.keys[1] = any (lined) and q.keys <@ q.keys[1:1];
+                where q.ctid = d.tid and (q.keys[1] in (select u.key from unnest(lined) u(key))) is true and q.keys <@ q.keys[1:1];
                 get diagnostics moved = row_count;
                 rows := case when moved = line.locked then least(2 * rows, 64) else wanted end;
             end if;

@@ -18,7 +18,7 @@ begin
                       where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock
                       order by q.place, q.id + 0 limit 1) f
         where h.lane in (select w.lane from trunkline.{line_} w) and (h.holder = holder or h.held_until <= clock)
-          and f.keys && array(select w.key from trunkline.{line_} w where w.lane = h.lane)) then
+          and exists (select from unnest(f.keys) k(key) join trunkline.{line_} w on w.lane = h.lane and w.key = k.key)) then
         return 0;
     end if;
     rests := (

@@ -10,6 +10,8 @@ declare
     cuts int[];
 begin
     select q.size, q.keys into r from trunkline.{queue_} q where q.id = row_id;
+    -- Of thousands of keys, the row has a few. A subquery is hashed, and an array is not.
+    lined := array(select distinct k.key from unnest(r.keys) k(key) where (k.key in (select u.key from unnest(lined) u(key))) is true);
     cuts := array(
         select k.at::int from (select u.key, u.nr - 1 as at, lag(u.key) over (order by u.nr) as before
                                from unnest(r.keys) with ordinality u(key, nr)) k
