@@ -17,27 +17,52 @@ use crate::{
 /// The maximum number of bytes per transaction. The last message may exceed it. The limit bounds
 /// the relay's memory, and the server accepts no request over one GiB.
 const BYTES: usize = 16 << 20;
+/// The maximum number of bytes of a key.
+const LONGEST_KEY: usize = 1024;
 
 impl Running {
     /// Stores the messages and the position in one transaction and one round trip.
     pub(super) async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
-        match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
-            Err(error) if is_refusal(&error) && messages.len() > 1 => {
+        let refused = match self.unfit(&messages) {
+            Some(why) => Some(why),
+            None => match self.commit(from.clone(), &to, Ok(&messages)).instrument(span).await {
+                Err(error) if is_refusal(&error) => Some(error.to_string()),
+                outcome => {
+                    outcome?;
+                    None
+                }
+            },
+        };
+        match refused {
+            Some(_) if messages.len() > 1 => {
                 for message in messages {
                     let State::Holds(from) = &self.state else { return Ok(()) };
                     Box::pin(self.store(from.clone(), vec![message])).await?;
                 }
                 return Ok(());
             }
-            Err(error) if is_refusal(&error) => self.pass_over(from, &to, error).await?,
-            outcome => outcome?,
+            Some(why) => self.pass_over(from, &to, &why).await?,
+            None => {}
         }
         if matches!(&self.state, State::Holds(Some(at)) if *at == to) {
             self.source.committed(&to).await;
         }
         Ok(())
+    }
+
+    /// Returns the reason why the library refuses one of the messages before it sends anything. The
+    /// library's error has neither a code nor a predicate, so the relay checks keys itself.
+    fn unfit(&self, messages: &[Incoming]) -> Option<String> {
+        let is_keyed = self.queue.description().partitions > 0;
+        let of = |message: &Incoming| match message.key.as_deref().map(str::len) {
+            _ if !is_keyed => None,
+            Some(1..=LONGEST_KEY) => None,
+            Some(bytes) => Some(format!("its key has {bytes} bytes; a key has 1 to {LONGEST_KEY}")),
+            None => Some("it has no key, and the queue needs a key for each message".to_owned()),
+        };
+        messages.iter().find_map(of)
     }
 
     /// Moves the position to `to`. Enqueues the messages up to that position, or records why they
@@ -91,9 +116,9 @@ impl Running {
     }
 
     /// Skips a message that the queue cannot store, or fails with the message's error.
-    async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
+    async fn pass_over(&mut self, from: Option<String>, to: &str, why: &str) -> Result<()> {
         let queue = &self.queue.description().name;
-        let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);
+        let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {why}", self.broker);
         self.progress.refuse(&why);
         self.metrics.refused.increment(1);
         if !self.passes_over {
@@ -126,9 +151,8 @@ pub(super) fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
 /// Returns true if PostgreSQL or the client library refused a message because of its content, and
 /// not because of the server or the queue, which would refuse every message.
 fn is_refusal(error: &Error) -> bool {
-    error.database().is_some_and(|error| match error.sqlstate() {
-        Some(state) => error.is_bad_payload() && !state.code().starts_with("TL"),
-        None => error.is_bad_payload() || !error.is_closed() && !error.is_outcome_unknown(),
+    error.database().is_some_and(|error| {
+        error.is_bad_payload() && !error.sqlstate().is_some_and(|state| state.code().starts_with("TL"))
     })
 }
 

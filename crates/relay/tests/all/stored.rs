@@ -8,8 +8,12 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Settings, postgres::Statement};
 use trunkline_relay::{Incoming, Raw, Result, Source, relay_from};
 
-/// A source that delivers these bodies, one per position.
-struct Told(Vec<String>);
+/// A source that delivers these messages, one per position.
+struct Told(Vec<Incoming>);
+
+fn told(bodies: Vec<String>) -> Told {
+    Told(bodies.into_iter().map(|body| Incoming { body: body.into(), ..Incoming::default() }).collect())
+}
 
 impl Source for Told {
     fn broker(&self) -> &'static str {
@@ -19,12 +23,8 @@ impl Source for Told {
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
         Box::pin(async move {
             let next = after.map_or(0, |at| at.parse::<usize>().expect("a position") + 1);
-            let incoming = |(at, body): (usize, &String)| Incoming {
-                position: at.to_string(),
-                body: body.clone().into(),
-                ..Incoming::default()
-            };
-            let read: Vec<_> = self.0.iter().enumerate().skip(next).take(most).map(incoming).collect();
+            let at = |(at, message): (usize, &Incoming)| Incoming { position: at.to_string(), ..message.clone() };
+            let read: Vec<_> = self.0.iter().enumerate().skip(next).take(most).map(at).collect();
             if read.is_empty() {
                 tokio::time::sleep(Duration::from_millis(100)).await; // waits for messages, as every source does
             }
@@ -48,10 +48,10 @@ fn deep() -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_deep_message_is_passed_over_counted_and_named() {
     let db = database().await;
-    let told = Told(vec!["1".to_owned(), deep(), "no JSON".to_owned(), "2".to_owned()]);
+    let source = told(vec!["1".to_owned(), deep(), "no JSON".to_owned(), "2".to_owned()]);
     let queue = db.queue::<Raw>("q").await.expect("opened");
     let stop = CancellationToken::new();
-    let relay = relay_from(told, queue.clone()).pass_over(true);
+    let relay = relay_from(source, queue.clone()).pass_over(true);
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
     crate::stand::until("the last one is there", async || queue.stats().await.is_ok_and(|stats| stats.messages == 2))
         .await;
@@ -69,7 +69,7 @@ async fn too_deep_message_is_passed_over_counted_and_named() {
 async fn too_deep_message_ends_a_relay_with_its_position() {
     let db = database().await;
     let queue = db.queue::<Raw>("q").await.expect("opened");
-    let relay = relay_from(Told(vec!["1".to_owned(), deep()]), queue);
+    let relay = relay_from(told(vec!["1".to_owned(), deep()]), queue);
     let error = relay.run(std::future::pending()).await.expect_err("it cannot be stored").to_string();
     assert!(error.contains("the message at \"1\""), "{error}");
 }
@@ -79,7 +79,7 @@ async fn a_relay_ends_when_its_position_is_gone() {
     for gone in ["delete from trunkline.relay", "select trunkline.drop_queue('q')"] {
         let db = database().await;
         let queue = db.queue::<Raw>("q").await.expect("opened");
-        let running = tokio::spawn(relay_from(Told(vec!["1".to_owned()]), queue).run(std::future::pending()));
+        let running = tokio::spawn(relay_from(told(vec!["1".to_owned()]), queue).run(std::future::pending()));
         let row = Statement::<(), Option<(String,)>>::new(
             "select position from trunkline.relay where queue = 'q' and position is not null",
         );
@@ -113,7 +113,7 @@ async fn queue_that_refuses_everything_loses_no_message() {
         };
         sql(refuses).await;
         let stop = CancellationToken::new();
-        let relay = relay_from(Told(vec!["1".to_owned(), "2".to_owned()]), queue.clone()).pass_over(true);
+        let relay = relay_from(told(vec!["1".to_owned(), "2".to_owned()]), queue.clone()).pass_over(true);
         let progress = relay.progress();
         let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
         crate::stand::until("it has failed", async || progress.last_error().is_some()).await;
@@ -126,4 +126,57 @@ async fn queue_that_refuses_everything_loses_no_message() {
         stop.cancel();
         running.await.expect("no panic").expect("a clean end");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_ends_when_its_queues_function_is_missing_and_skips_nothing() {
+    let db = database().await;
+    let queue = db.queue::<Raw>("q").await.expect("opened");
+    let sql = async |text: &str| db.run(&Statement::<(), ()>::of(text.to_owned()), ()).await.expect("done");
+    let function = "select oid::regprocedure::text from pg_proc where proname = 'do_batch_q'";
+    let (batch,) = db.run(&Statement::<(), (String,)>::of(function.to_owned()), ()).await.expect("found");
+    sql(&format!("alter function {batch} rename to away")).await;
+    let three = || told(vec!["1".to_owned(), "2".to_owned(), "3".to_owned()]);
+    let relay = relay_from(three(), queue.clone()).pass_over(true);
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(std::future::pending()));
+    let over = async || running.is_finished() || progress.refused() > 0;
+    crate::stand::until("it ends, or skips a message", over).await;
+    assert_eq!(progress.refused(), 0, "no message is skipped");
+    let error = running.await.expect("no panic").expect_err("there is no queue");
+    assert!(error.database().is_some_and(trunkline::Error::is_no_queue), "{error}");
+    let row = Statement::<(), (Option<String>, i64)>::new("select position, refused from trunkline.relay");
+    assert_eq!(db.run(&row, ()).await.expect("asked"), (None, 0));
+    sql(&format!("alter function {} rename to do_batch_q", batch.replace("do_batch_q", "away"))).await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(relay_from(three(), queue.clone()).run(stop.clone().cancelled_owned()));
+    crate::stand::until("all are there", async || queue.stats().await.is_ok_and(|stats| stats.messages == 3)).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("a clean end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_with_impossible_keys_or_metadata_are_passed_over_and_named() {
+    let db = database().await;
+    db.create_queue("keyed", &Settings::of::<String>().partitions(2)).await.expect("created");
+    let queue = db.queue::<Raw>("keyed").await.expect("opened");
+    let of = |key: Option<&str>| Incoming { key: key.map(str::to_owned), body: "x".into(), ..Incoming::default() };
+    let mut large = of(Some("a"));
+    large.metadata.insert("large", "x".repeat(17 << 10));
+    let (longest, longer) = ("k".repeat(1024), "k".repeat(1025));
+    let all = vec![of(Some("a")), of(None), of(Some("")), large, of(Some(&longer)), of(Some(&longest))];
+    let (stop, relay) = (CancellationToken::new(), relay_from(Told(all), queue.clone()).pass_over(true));
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    crate::stand::until("the last one is there", async || progress.confirmed() == 2).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("a clean end");
+    let row = Statement::<(), (i64, i64)>::new("select confirmed, refused from trunkline.relay");
+    assert_eq!(db.run(&row, ()).await.expect("asked"), (2, 4));
+    assert_eq!(queue.stats().await.expect("counted").messages, 2);
+    let (_, error) = progress.last_error().expect("the last one that was skipped");
+    assert!(error.contains("the message at \"4\"") && error.contains("1025 bytes"), "{error}");
+    let relay = relay_from(Told(vec![of(None)]), queue).name("other");
+    let error = relay.run(std::future::pending()).await.expect_err("it has no key");
+    assert!(error.is_stopped() && error.to_string().contains("needs a key"), "{error}");
 }
