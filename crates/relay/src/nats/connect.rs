@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_nats::{Client, ConnectOptions, Event, ServerError};
@@ -14,30 +14,50 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The maximum number of stored violations.
+/// The maximum number of subjects whose violations are stored.
 const MOST: usize = 64;
+/// The start of the server's error for a refused publish. The subject follows in quotation marks.
+const REFUSED: &str = "permissions violation for publish to ";
 
 /// The server's errors for refused publishes. An error names the subject but not the message, and
 /// the message itself gets no answer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct Violations(Arc<Mutex<VecDeque<Violation>>>);
+
+#[derive(Debug)]
+struct Violation {
+    said: String,
+    at: Instant,
+}
 
 impl Violations {
     fn note(&self, said: String) {
+        let is_refused = said.get(..REFUSED.len()).is_some_and(|start| start.eq_ignore_ascii_case(REFUSED));
+        if !is_refused {
+            return; // for example, an error about a subscription
+        }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|older| older.said != said);
         if all.len() == MOST {
             all.pop_front();
         }
-        all.push_back(said);
+        all.push_back(Violation { said, at: Instant::now() });
     }
 
-    /// Removes and returns the server's error for a publish to a subject.
-    pub(super) fn of(&self, subject: &str) -> Option<String> {
-        let quoted = format!("\"{subject}\"");
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = all.iter().position(|said| said.contains(&quoted))?;
-        all.remove(at)
+    /// Returns the server's error for a publish to a subject, if the error arrived after `since`.
+    /// An older error does not concern a message that was sent then: the right may have been
+    /// granted, and the message may have no answer because the server hangs.
+    pub(super) fn of(&self, subject: &str, since: Instant) -> Option<String> {
+        let quoted = quoted(subject);
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |one: &&Violation| one.at >= since && one.said.get(REFUSED.len()..) == Some(&*quoted);
+        all.iter().find(is_new).map(|one| one.said.clone())
     }
+}
+
+/// Quotes a subject as the server does.
+fn quoted(subject: &str) -> String {
+    format!("\"{}\"", subject.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn plain(text: &str) -> String {
@@ -59,9 +79,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
         .event_callback(move |event| {
             let noted = noted.clone();
             async move {
-                if let Event::ServerError(ServerError::Other(said)) = event
-                    && said.to_ascii_lowercase().contains("permissions violation")
-                {
+                if let Event::ServerError(ServerError::Other(said)) = event {
                     noted.note(said);
                 }
             }
@@ -79,4 +97,57 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
     }
     let client = options.connect(address.urls()).await;
     Ok((client.map_err(|cause| Error::broker(address.shown(), cause))?, violations))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(said: &str) -> Violations {
+        let violations = Violations::default();
+        violations.note(said.to_owned());
+        violations
+    }
+
+    #[test]
+    fn refused_publish_concerns_messages_that_were_sent_before() {
+        let began = Instant::now();
+        let said = r#"Permissions Violation for Publish to "s.no""#;
+        let violations = noted(said);
+        assert_eq!(violations.of("s.no", began).as_deref(), Some(said));
+        assert_eq!(violations.of("s.no", began).as_deref(), Some(said), "another message of the batch");
+        assert_eq!(violations.of("s.yes", began), None);
+        while violations.0.lock().expect("not poisoned")[0].at >= Instant::now() {} // clocks have ticks
+        assert_eq!(violations.of("s.no", Instant::now()), None, "a later message was not refused");
+        violations.note(said.to_owned());
+        assert!(violations.of("s.no", began).is_some());
+    }
+
+    #[test]
+    fn only_refused_publishes_count() {
+        let began = Instant::now();
+        for said in [
+            r#"Permissions Violation for Subscription to "s.no""#,
+            r#"Permissions Violation for Publish with Reply of "s.no""#,
+            r#"Permissions Violation for Publish to "x.s.no""#,
+            r#"Permissions Violation for Publish to "x" of "s.no""#,
+        ] {
+            assert_eq!(noted(said).of("s.no", began), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn subject_is_quoted_as_by_the_server() {
+        let began = Instant::now();
+        let violations = noted(r#"Permissions Violation for Publish to "s.\"a\\b""#);
+        assert!(violations.of(r#"s."a\b"#, began).is_some());
+    }
+
+    #[test]
+    fn refusals_of_one_subject_displace_no_others() {
+        let began = Instant::now();
+        let violations = noted(r#"Permissions Violation for Publish to "s.other""#);
+        (0..MOST * 2).for_each(|_| violations.note(r#"Permissions Violation for Publish to "s.no""#.to_owned()));
+        assert!(violations.of("s.other", began).is_some() && violations.of("s.no", began).is_some());
+    }
 }

@@ -1,7 +1,10 @@
 //! Publishes to `JetStream` with `Nats-Msg-Id`: many messages in flight, each confirmed by the
 //! stream.
 
-use std::{str::FromStr, time::Duration};
+use std::{
+    str::FromStr,
+    time::{Duration, Instant},
+};
 
 use async_nats::{
     Client, HeaderMap, HeaderName, HeaderValue,
@@ -57,14 +60,14 @@ impl NatsSink {
         Ok(Self { client, context, acks, violations, broker: address.shown() })
     }
 
-    async fn outcome(&self, message: &Outgoing, answer: Option<Answer>) -> Outcome {
+    async fn outcome(&self, message: &Outgoing, answer: Option<Answer>, began: Instant) -> Outcome {
         match answer {
             Some(Answer::Stored) => Outcome::Confirmed,
             Some(Answer::NoResponders) => self.without_stream(&message.to).await,
             Some(Answer::Refused(error)) if is_for_good(&error) => Outcome::RefusedForGood(error.to_string()),
             Some(Answer::Refused(error)) => Outcome::RefusedForNow(error.to_string()),
             Some(Answer::Unreadable(why)) => Outcome::RefusedForNow(format!("the answer cannot be read: {why}")),
-            None => match self.violations.of(&message.to) {
+            None => match self.violations.of(&message.to, began) {
                 Some(said) => Outcome::RefusedForGood(said),
                 None => Outcome::RefusedForNow(format!("no answer within {PATIENCE:?}")),
             },
@@ -88,7 +91,7 @@ impl NatsSink {
         if self.client.connection_state() == State::Disconnected {
             return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
         }
-        let waiting = self.acks.batch(batch.len());
+        let (waiting, began) = (self.acks.batch(batch.len()), Instant::now());
         let mut refused = Vec::new();
         let send = async {
             for (at, message) in batch.iter().enumerate() {
@@ -114,7 +117,7 @@ impl NatsSink {
         let answers = waiting.answers(PATIENCE).await;
         // Each subject without a subscriber requires a request to the server, so these requests run
         // concurrently.
-        let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
+        let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer, began));
         let mut outcomes = join_all(outcomes).await;
         for (at, outcome) in refused {
             outcomes[at] = outcome;
