@@ -20,8 +20,11 @@ use crate::{
 const MESSAGES: usize = 1000;
 /// The maximum number of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
-/// The time after which the batcher stops waiting for a sink's answers to a batch.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The time after which a sink that is still searching a batch returns the outcomes that it knows.
+pub(crate) const ENOUGH: Duration = Duration::from_secs(50);
+/// The time after which the batcher stops waiting for a sink's answers to a batch. Then all
+/// messages of the batch are sent again, also those that were confirmed.
+const SILENCE: Duration = ENOUGH.saturating_add(Duration::from_secs(10));
 
 /// A message, and the handler that is waiting for its outcome.
 struct Waiting {

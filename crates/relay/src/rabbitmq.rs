@@ -4,6 +4,7 @@
 mod connect;
 mod delivered;
 mod refusal;
+mod search;
 mod sink;
 mod source;
 

@@ -1,7 +1,7 @@
 //! The connection, which is replaced when it breaks, and its channels.
 
 use std::{
-    sync::{Mutex as Lock, PoisonError},
+    sync::{Arc, Mutex as Lock, PoisonError},
     time::Duration,
 };
 
@@ -69,9 +69,16 @@ pub(super) struct Reach {
 #[derive(Default)]
 struct Held {
     was_there: bool,
-    connection: Option<Connection>,
+    connection: Option<Arc<Connection>>,
     /// The last error, and the time before which the relay does not connect again.
     failed: Option<(lapin::Error, Instant)>,
+}
+
+impl Held {
+    /// Returns the connection, if it is open.
+    fn open(&self) -> Option<Arc<Connection>> {
+        self.connection.clone().filter(|connection| connection.status().connected())
+    }
 }
 
 impl Reach {
@@ -84,11 +91,19 @@ impl Reach {
         Ok(Self { servers, authorities, held: Mutex::default(), again: Lock::default() })
     }
 
-    /// Opens a channel.
+    /// Opens a channel. Calls do not wait for each other's round trips while there is a connection.
     pub async fn channel(&self) -> lapin::Result<Channel> {
-        let mut held = self.held.lock().await;
-        if let Some(connection) = held.connection.as_ref().filter(|connection| connection.status().connected())
+        let open = self.held.lock().await.open();
+        if let Some(connection) = &open
             && let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await
+        {
+            return Ok(channel);
+        }
+        let mut held = self.held.lock().await;
+        // Another call may have replaced the connection.
+        if let Some(newer) = held.open()
+            && open.is_none_or(|open| !Arc::ptr_eq(&open, &newer))
+            && let Ok(Ok(channel)) = timeout(PATIENCE, newer.create_channel()).await
         {
             return Ok(channel);
         }
@@ -105,7 +120,7 @@ impl Reach {
         held.failed = connected.as_ref().err().map(|error| (error.clone(), Instant::now() + PAUSE));
         let connection = connected?;
         let channel = timeout(PATIENCE, connection.create_channel()).await.map_err(|_| silent())??;
-        held.connection = Some(connection);
+        held.connection = Some(Arc::new(connection));
         if std::mem::replace(&mut held.was_there, true) {
             *self.again.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }

@@ -20,6 +20,12 @@ pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     )
 }
 
+/// Returns true if the user may not write to the exchange, or not with the message's routing key.
+pub(super) fn is_forbidden(error: &lapin::Error) -> bool {
+    let ErrorKind::ProtocolError(said) = error.kind() else { return false };
+    matches!(said.kind(), AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED))
+}
+
 /// Returns true if the queue or the exchange does not exist.
 pub(super) fn is_missing(error: &lapin::Error) -> bool {
     let ErrorKind::ProtocolError(said) = error.kind() else { return false };

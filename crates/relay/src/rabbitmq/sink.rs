@@ -10,15 +10,20 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 use std::sync::{Mutex, PoisonError};
-use tokio::time::timeout;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 
 use super::{
     connect::{PATIENCE, Reach, silent},
-    refusal::{is_for_good, is_missing},
+    refusal::{is_for_good, is_forbidden, is_missing},
+    search::{CHANNELS, Part, Verdict, search},
 };
 use crate::{
     address::Address,
     error::{Error, Result},
+    gather::ENOUGH,
     header::{self, Broker, Value},
     outgoing::{CONTENT_TYPE, Outgoing},
     sink::{Outcome, Sink},
@@ -49,6 +54,8 @@ pub struct RabbitmqSink {
     exchange: ShortString,
     reach: Reach,
     idle: Mutex<Vec<Channel>>,
+    /// Limits the channels that searches use, because a broker limits the channels of a connection.
+    searches: Semaphore,
 }
 
 type Dressed<'a> = (&'a Outgoing, BasicProperties);
@@ -67,7 +74,8 @@ impl RabbitmqSink {
         let exchange = address.option::<String>("exchange")?.unwrap_or_default();
         let name = ShortString::try_new(exchange)
             .map_err(|_| Error::usage("the name of an exchange has at most 255 bytes"))?;
-        let sink = Self { broker, exchange: name.clone(), reach: Reach::of(address)?, idle: Mutex::default() };
+        let (reach, searches) = (Reach::of(address)?, Semaphore::new(CHANNELS));
+        let sink = Self { broker, exchange: name.clone(), reach, idle: Mutex::default(), searches };
         let channel = sink.channel().await.map_err(|cause| Error::broker(&sink.broker, cause))?;
         if !name.as_str().is_empty() {
             let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
@@ -102,7 +110,7 @@ impl RabbitmqSink {
     }
 
     /// Sends a batch on a channel and waits for the outcome of each message.
-    async fn send(&self, batch: &[Dressed<'_>]) -> Vec<Sent> {
+    async fn send(&self, batch: &[&Dressed<'_>]) -> Vec<Sent> {
         let all = |error: &lapin::Error| batch.iter().map(|_| Err(error.clone())).collect();
         let channel = match self.channel().await {
             Ok(channel) => channel,
@@ -110,7 +118,7 @@ impl RabbitmqSink {
         };
         let waited = timeout(CONFIRMS, async {
             let mut confirms = Vec::with_capacity(batch.len());
-            for (message, properties) in batch {
+            for (message, properties) in batch.iter().copied() {
                 confirms.push(self.publish(&channel, message, properties.clone()).await);
             }
             let confirmed = confirms.into_iter().map(|sent| async { sent?.await });
@@ -125,6 +133,20 @@ impl RabbitmqSink {
             self.keep(channel);
         }
         told(batch, confirmed)
+    }
+
+    /// Sends a part of a batch, and judges the answers.
+    async fn send_part(&self, batch: &[Dressed<'_>], Part { places, again }: Part) -> Vec<(usize, Verdict)> {
+        let _room = if again { self.searches.acquire().await.ok() } else { None };
+        let part: Vec<_> = places.iter().map(|at| &batch[*at]).collect();
+        let sent = self.send(&part).await;
+        let settles = self.reach.settles();
+        let verdict = |sent: Sent| match sent {
+            Err(error) if !is_for_good(&error) => Verdict::Lost(error.to_string()),
+            Err(error) if is_final(&error, settles) && !concerns_all(&error, &part, again) => Verdict::Suspect,
+            sent => Verdict::Known(settled(sent, settles)),
+        };
+        places.into_iter().zip(sent.into_iter().map(verdict)).collect()
     }
 
     async fn publish(
@@ -150,6 +172,7 @@ impl Sink for RabbitmqSink {
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
+            let deadline = Instant::now() + ENOUGH;
             let mut outcomes = vec![None; batch.len()];
             let (mut places, mut fitting) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
             for (at, message) in batch.iter().enumerate() {
@@ -161,24 +184,23 @@ impl Sink for RabbitmqSink {
                     Err(why) => outcomes[at] = Some(Outcome::RefusedForGood(why)),
                 }
             }
-            let alone = fitting.len() == 1;
-            let sent = self.send(&fitting).await;
-            let settles = self.reach.settles();
-            for ((at, sent), one) in places.into_iter().zip(sent).zip(&fitting) {
-                let sent = match sent {
-                    // Sends each message alone: the broker closed the channel because of one
-                    // message, but does not report which one.
-                    Err(error) if !alone && is_final(&error, settles) => {
-                        self.send(std::slice::from_ref(one)).await.pop().unwrap_or(Err(error))
-                    }
-                    sent => sent,
-                };
-                outcomes[at] = Some(settled(sent, settles));
+            let to: Vec<&str> = fitting.iter().map(|(message, _)| &*message.to).collect();
+            let found = search(&to, deadline, |part| self.send_part(&fitting, part)).await;
+            for (at, outcome) in places.into_iter().zip(found) {
+                outcomes[at] = outcome;
             }
             let unsaid = || Outcome::RefusedForNow("the broker did not report an outcome".to_owned());
             outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unsaid)).collect()
         })
     }
+}
+
+/// Returns true if the broker would refuse each message of the part. A missing exchange or right
+/// affects all messages with the same destination. Messages that were sent only once are sent
+/// again, because the exchange may have been replaced in the meantime.
+fn concerns_all(error: &lapin::Error, part: &[&Dressed<'_>], again: bool) -> bool {
+    let have_one_destination = || part.iter().all(|(message, _)| message.to == part[0].0.to);
+    part.len() == 1 || again && (is_missing(error) || is_forbidden(error) && have_one_destination())
 }
 
 /// Returns true if a retry cannot succeed. While a broker is still loading, missing queues may
@@ -198,7 +220,7 @@ fn settled(sent: Sent, settles: bool) -> Outcome {
 
 /// Returns the outcome of each message. A returned message may arrive with the confirmation of
 /// another message of the channel, so it is identified by its id.
-fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
+fn told(batch: &[&Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
     let mut returned: HashMap<String, String> = HashMap::new();
     let mut note = |message: Option<BasicReturnMessage>| {
         if let Some(message) = message
@@ -296,8 +318,10 @@ mod tests {
         let other = Outgoing::new("q/1/8", "orders", "x");
         let batch: Vec<_> = [&message, &other, &message].map(|one| (one, BasicProperties::default())).into();
         let confirmed = [Some(returned()), None, Some(returned())].map(|back| Ok(Confirmation::Ack(back)));
-        let outcomes: Vec<_> =
-            told(&batch, confirmed.into()).into_iter().map(|sent| sent.expect("an answer")).collect();
+        let outcomes: Vec<_> = told(&batch.iter().collect::<Vec<_>>(), confirmed.into())
+            .into_iter()
+            .map(|sent| sent.expect("an answer"))
+            .collect();
         let refused = Outcome::RefusedForGood("NO_ROUTE (312)".to_owned());
         assert_eq!(outcomes, [refused.clone(), Outcome::Confirmed, refused]);
     }

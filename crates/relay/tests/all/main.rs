@@ -37,6 +37,8 @@ mod overtaken;
 mod crowd;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod rights;
+#[cfg(any(feature = "kafka", feature = "rabbitmq"))]
+mod distant;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 #[allow(dead_code, reason = "which brokers are tested, the features say")]
 mod tls;

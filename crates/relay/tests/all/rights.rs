@@ -49,7 +49,7 @@ async fn message_forbidden_by_redis_dies_alone_with_its_words() {
 /// A stream bound to the exchange `events`. The user `relay` may write below `yes`. Each user's
 /// password is the user's name.
 #[cfg(feature = "rabbitmq")]
-const DEFINITIONS: &str = r##"{
+pub const DEFINITIONS: &str = r##"{
     "vhosts": [{"name": "/"}],
     "users": [
         {"name": "guest", "password_hash": "kI3GCrswBLNZQzHJJ95QLoyfAVooYhnvf7jbqiW9BjOYUloe",

@@ -1,0 +1,90 @@
+//! A broker is far away, and a relay has many questions to it. It refuses some messages of a large
+//! batch, or has a topic with many partitions.
+
+use std::{collections::HashMap, net::SocketAddr, time::Duration};
+
+#[cfg(feature = "rabbitmq")]
+use lapin::{ConnectionProperties, options::ExchangeDeleteOptions};
+use tokio::time::{Instant, timeout};
+use trunkline_embedded::DelayProxy;
+use trunkline_relay::{Outcome, Outgoing, Sink, sink};
+
+use crate::{
+    brokers::{Broker, Kind},
+    stand::DEADLINE,
+};
+
+/// The delay of the link to the broker, in each direction.
+const DELAY: Duration = Duration::from_millis(40);
+/// The time limit for a batch. The relay waits for a minute.
+const IN_TIME: Duration = Duration::from_secs(45);
+
+fn far_from(broker: SocketAddr) -> DelayProxy {
+    DelayProxy::start("127.0.0.1:0", broker, DELAY).expect("a proxy")
+}
+
+/// Sends messages, each to the destination for its number, until none is refused for now. Returns
+/// the outcomes.
+async fn produced(sink: &dyn Sink, messages: usize, to: impl Fn(usize) -> String) -> Vec<Outcome> {
+    let message = |number: usize| Outgoing::new(format!("q/1/{number}"), to(number), format!("{number:04}"));
+    let mut left: Vec<_> = (0..messages).map(message).collect();
+    let (mut settled, end) = (HashMap::new(), Instant::now() + DEADLINE);
+    while !left.is_empty() {
+        assert!(Instant::now() < end, "{} messages are refused for now", left.len());
+        let outcomes = timeout(IN_TIME, sink.produce(&left)).await.expect("in time");
+        for (message, outcome) in std::mem::take(&mut left).into_iter().zip(outcomes) {
+            match outcome {
+                Outcome::RefusedForNow(_) => left.push(message),
+                outcome => drop(settled.insert(message.id, outcome)),
+            }
+        }
+    }
+    (0..messages).map(|number| settled[&format!("q/1/{number}")].clone()).collect()
+}
+
+/// Returns the number of messages that were confirmed. Fails if another message was not refused
+/// with these words.
+fn confirmed(outcomes: &[Outcome], words: &str) -> usize {
+    let is_refused = |outcome: &Outcome| matches!(outcome, Outcome::RefusedForGood(said) if said.contains(words));
+    let (confirmed, others): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| **outcome == Outcome::Confirmed);
+    assert!(others.iter().copied().all(is_refused), "{others:?}");
+    confirmed.len()
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs RabbitMQ: see .ci/brokers"]
+async fn rabbitmqs_refusals_are_found_over_a_slow_link() {
+    let setup = crate::brokers::Setup {
+        files: &[("definitions.json", crate::rights::DEFINITIONS)],
+        lines: &["load_definitions = FOLDER/definitions.json"],
+    };
+    let broker = tokio::task::block_in_place(|| Broker::with(Kind::Rabbitmq, &setup));
+    let proxy = far_from(broker.addr());
+    let far = async |login: &str| {
+        let address = format!("rabbitmq://{login}@{}/{{metadata.to}}?exchange=events", proxy.addr());
+        sink(&address).await.expect("a sink").0
+    };
+    let to = |number: usize| if number == 500 { "no.x".to_owned() } else { format!("yes.{}", number % 10) };
+    let relay = far("relay:relay").await;
+    let outcomes = produced(&*relay, 1000, to).await;
+    assert_eq!((confirmed(&outcomes, "ACCESS_REFUSED"), outcomes.len()), (999, 1000));
+    assert_ne!(outcomes[500], Outcome::Confirmed);
+    let mut copies = HashMap::new();
+    for body in crate::carried::arrived(&format!("rabbitmq://{}/all", broker.addr()), 999).await {
+        *copies.entry(body).or_insert(0) += 1;
+    }
+    assert_eq!((copies.len(), copies.get("0500")), (999, None));
+    assert!(copies.values().all(|copies| *copies <= 3), "{copies:?}");
+    // Each message has a destination of its own, and all are forbidden.
+    let outcomes = produced(&*relay, 300, |number| format!("no.{number}")).await;
+    assert_eq!((confirmed(&outcomes, "ACCESS_REFUSED"), outcomes.len()), (0, 300));
+    // The exchange is deleted while a sink uses it.
+    let guest = far("guest:guest").await;
+    let admin = format!("amqp://{}", broker.addr());
+    let connection = lapin::Connection::connect(&admin, ConnectionProperties::default()).await.expect("connected");
+    let channel = connection.create_channel().await.expect("a channel");
+    channel.exchange_delete("events".into(), ExchangeDeleteOptions::default()).await.expect("deleted");
+    let outcomes = produced(&*guest, 600, |number| format!("yes.{number}")).await;
+    assert_eq!((confirmed(&outcomes, "NOT_FOUND"), outcomes.len()), (0, 600));
+}
