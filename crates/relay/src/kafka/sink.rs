@@ -2,7 +2,7 @@
 //! message.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use rdkafka::{
     ClientConfig, ClientContext,
     config::FromClientConfigAndContext,
@@ -18,7 +18,11 @@ use rdkafka::{
     message::{Header, OwnedHeaders},
     producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer},
 };
-use tokio::{sync::oneshot, task::spawn_blocking};
+use tokio::{
+    sync::oneshot,
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     address,
@@ -28,6 +32,7 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
+    gather::ENOUGH,
     header::{self, Broker},
     outgoing::Outgoing,
     sink::{Outcome, Sink},
@@ -39,6 +44,8 @@ const PATIENCE: &str = "10000";
 const ASKED: &str = "5000";
 /// The time limit for asking the brokers whether a topic exists.
 const ASKS: Duration = Duration::from_secs(5);
+/// The maximum number of topics that the brokers are asked about at the same time.
+const TOPICS: usize = 16;
 /// The codes for a missing topic.
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
 /// The maximum size of a request that a broker accepts in its default configuration, in bytes. For
@@ -115,6 +122,24 @@ impl KafkaSink {
         asked.await.unwrap_or_else(|cause| Err(cause.to_string()))
     }
 
+    /// Asks the brokers about all missing topics of a batch. Returns the answers that arrive before
+    /// a deadline.
+    async fn are_missing(
+        &self,
+        topics: HashSet<Arc<str>>,
+        deadline: Instant,
+    ) -> HashMap<Arc<str>, std::result::Result<(), String>> {
+        let asked = stream::iter(topics).map(|topic| async move {
+            let answer = self.is_missing(&topic).await;
+            (topic, answer)
+        });
+        let (mut asked, mut answers) = (asked.buffer_unordered(TOPICS), HashMap::new());
+        while let Ok(Some((topic, answer))) = timeout_at(deadline, asked.next()).await {
+            answers.insert(topic, answer);
+        }
+        answers
+    }
+
     async fn hand_over(&self, renewed: &Renewed, config: &ClientConfig, batch: &[&Outgoing]) -> Vec<Fate> {
         let unanswered = |why: &str| vec![Fate::Known(Outcome::RefusedForNow(why.to_owned())); batch.len()];
         let producer = match renewed.get(config) {
@@ -162,6 +187,7 @@ impl Sink for KafkaSink {
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
+            let deadline = Instant::now() + ENOUGH;
             let all: Vec<&Outgoing> = batch.iter().collect();
             let mut fates = self.hand_over(&self.many, &self.config, &all).await;
             let too_large = |fate: &Fate| matches!(fate, Fate::TooLarge(_));
@@ -177,24 +203,18 @@ impl Sink for KafkaSink {
                     fates[at] = fate;
                 }
             }
-            let mut missing = HashMap::new();
-            let mut outcomes = Vec::with_capacity(batch.len());
-            for (fate, message) in fates.into_iter().zip(batch) {
-                outcomes.push(match fate {
-                    Fate::Known(outcome) => outcome,
-                    Fate::TooLarge(said) => Outcome::RefusedForGood(said),
-                    Fate::NoTopic(said) => {
-                        if !missing.contains_key(&message.to) {
-                            missing.insert(message.to.clone(), self.is_missing(&message.to).await);
-                        }
-                        match &missing[&message.to] {
-                            Ok(()) => Outcome::RefusedForGood(said),
-                            Err(why) => Outcome::RefusedForNow(why.clone()),
-                        }
-                    }
-                });
-            }
-            outcomes
+            let missing = fates.iter().zip(batch).filter(|(fate, _)| matches!(fate, Fate::NoTopic(_)));
+            let missing = self.are_missing(missing.map(|(_, message)| message.to.clone()).collect(), deadline).await;
+            let outcome = |(fate, message): (Fate, &Outgoing)| match fate {
+                Fate::Known(outcome) => outcome,
+                Fate::TooLarge(said) => Outcome::RefusedForGood(said),
+                Fate::NoTopic(said) => match missing.get(&message.to) {
+                    Some(Ok(())) => Outcome::RefusedForGood(said),
+                    Some(Err(why)) => Outcome::RefusedForNow(why.clone()),
+                    None => Outcome::RefusedForNow("the brokers do not say whether the topic exists".to_owned()),
+                },
+            };
+            fates.into_iter().zip(batch).map(outcome).collect()
         })
     }
 }

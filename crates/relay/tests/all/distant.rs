@@ -88,3 +88,24 @@ async fn rabbitmqs_refusals_are_found_over_a_slow_link() {
     let outcomes = produced(&*guest, 600, |number| format!("yes.{number}")).await;
     assert_eq!((confirmed(&outcomes, "NOT_FOUND"), outcomes.len()), (0, 600));
 }
+
+#[cfg(feature = "kafka")]
+fn kafka() -> (Broker, DelayProxy) {
+    let mut proxy = None;
+    let behind = |port: u16| proxy.insert(far_from(([127, 0, 0, 1], port).into())).addr().port();
+    let broker = tokio::task::block_in_place(|| Broker::behind(Kind::Kafka, behind));
+    (broker, proxy.expect("it was started"))
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
+async fn kafkas_missing_topics_are_found_over_a_slow_link() {
+    let (broker, _proxy) = kafka();
+    let topic = crate::far::far(Kind::Kafka, &broker, "yes").await;
+    let to = |number: usize| if number == 500 { "yes".to_owned() } else { format!("no-{number}") };
+    let (sink, _) = sink(&format!("kafka://{}/{{metadata.to}}", broker.addr())).await.expect("a sink");
+    let outcomes = produced(&*sink, 1000, to).await;
+    assert_eq!((confirmed(&outcomes, "no such topic"), outcomes.len()), (1, 1000));
+    assert_eq!((&outcomes[500], topic.read().await.len()), (&Outcome::Confirmed, 1));
+}
