@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use rdkafka::{
     ClientContext, Message as _, Offset, Statistics, TopicPartitionList,
     config::FromClientConfigAndContext,
@@ -33,6 +33,8 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(1);
 /// The time limit for listing the partitions.
 const ASKED: Duration = Duration::from_secs(10);
+/// The maximum number of partitions whose ends are asked for at the same time.
+const ASKED_AT_ONCE: usize = 16;
 /// The number of events to handle per call while the source is idle. The client reports once a
 /// second, and calls are at most some 40 seconds apart.
 const EVENTS: usize = 64;
@@ -135,15 +137,12 @@ impl KafkaSource {
 
     /// Returns the first offset of each partition, and the offset after its last message.
     async fn ends(&self, partitions: Vec<i32>) -> Result<BTreeMap<i32, (i64, i64)>> {
-        if partitions.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
-        let asked = spawn_blocking(move || {
-            let ends = |id| Ok((id, consumer.fetch_watermarks(&topic, id, ASKED)?));
-            partitions.into_iter().map(ends).collect::<Result<_, KafkaError>>()
+        let asked = stream::iter(partitions).map(async |id| {
+            let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
+            let ends = spawn_blocking(move || consumer.fetch_watermarks(&topic, id, ASKED)).await;
+            Ok((id, ends.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))?))
         });
-        asked.await.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))
+        asked.buffer_unordered(ASKED_AT_ONCE).try_collect().await
     }
 
     /// Describes the missing messages between the position and the topic's current start or end.

@@ -5,19 +5,26 @@ use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 #[cfg(feature = "rabbitmq")]
 use lapin::{ConnectionProperties, options::ExchangeDeleteOptions};
+#[cfg(feature = "kafka")]
+use rdkafka::{
+    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+    client::DefaultClientContext,
+};
 use tokio::time::{Instant, timeout};
 use trunkline_embedded::DelayProxy;
 use trunkline_relay::{Outcome, Outgoing, Sink, sink};
 
 use crate::{
     brokers::{Broker, Kind},
-    stand::DEADLINE,
+    stand::{DEADLINE, until},
 };
 
 /// The delay of the link to the broker, in each direction.
 const DELAY: Duration = Duration::from_millis(40);
 /// The time limit for a batch. The relay waits for a minute.
 const IN_TIME: Duration = Duration::from_secs(45);
+#[cfg(feature = "kafka")]
+const PARTITIONS: i32 = 250;
 
 fn far_from(broker: SocketAddr) -> DelayProxy {
     DelayProxy::start("127.0.0.1:0", broker, DELAY).expect("a proxy")
@@ -108,4 +115,25 @@ async fn kafkas_missing_topics_are_found_over_a_slow_link() {
     let outcomes = produced(&*sink, 1000, to).await;
     assert_eq!((confirmed(&outcomes, "no such topic"), outcomes.len()), (1, 1000));
     assert_eq!((&outcomes[500], topic.read().await.len()), (&Outcome::Confirmed, 1));
+}
+
+#[cfg(feature = "kafka")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
+async fn many_partitions_are_read_over_a_slow_link() {
+    let (broker, proxy) = kafka();
+    let mut config = rdkafka::ClientConfig::new();
+    config.set("bootstrap.servers", broker.direct().to_string());
+    let topic = NewTopic::new("s", PARTITIONS, TopicReplication::Fixed(1));
+    let admin: AdminClient<DefaultClientContext> = config.create().expect("a client");
+    let made = admin.create_topics(&[topic], &AdminOptions::new().operation_timeout(Some(IN_TIME))).await;
+    made.expect("asked").pop().expect("an answer").expect("a topic");
+    let source =
+        async |addr: SocketAddr| trunkline_relay::source(&format!("kafka://{addr}/s")).await.expect("a source");
+    let near = async || source(broker.direct()).await.read(None, 10).await.is_ok();
+    until("all partitions have leaders", near).await;
+    // After fifteen seconds without a report, another relay takes over the position.
+    let mut far = source(proxy.addr()).await;
+    let read = timeout(Duration::from_secs(10), far.read(None, 10)).await;
+    assert!(read.expect("in time").expect("read").is_empty());
 }
