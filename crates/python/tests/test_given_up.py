@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from threading import Event
+from threading import Barrier, Event, Semaphore
 from typing import Any
 
 import pytest
@@ -114,6 +114,82 @@ def test_worker_ends_once_too_many_handlers_ignore_their_cancellation(url: str, 
             assert running < 200
         finally:
             may_end = True
+
+    run(story())
+
+
+def test_worker_ends_once_too_many_threads_hang(url: str, run: Any) -> None:
+    app, may_end = trunkline.App(url), Event()
+
+    @app.task(queue="hangs", timeout=0.2)
+    def hangs(number: int) -> None:
+        may_end.wait(60)
+
+    async def story() -> None:
+        await app.setup()
+        await hangs.enqueue_many(range(1000))
+        with pytest.raises(TooManyHang, match="16 handlers outlived their timeouts and still run"):
+            await asyncio.wait_for(app.run(concurrency=4), 30)
+
+    try:
+        run(story())
+    finally:
+        may_end.set()
+
+
+class UntilEnded(logging.Handler):
+    """Lets the worker log that it has given up on a handler only when the handler's thread has
+    reported its end."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._reports = Semaphore(0)
+        loop: Any = asyncio.get_running_loop()
+        call_soon = loop.call_soon_threadsafe
+
+        def reported(*arguments: Any, **named: Any) -> Any:
+            handle = call_soon(*arguments, **named)
+            self._reports.release()
+            return handle
+
+        loop.call_soon_threadsafe = reported
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "trunkline.worker" and "took longer than" in record.getMessage():
+            self._reports.acquire(timeout=10)
+
+
+def test_threads_that_end_when_cancelled_do_not_count_as_hanging(url: str, run: Any) -> None:
+    app, log = trunkline.App(url), logging.getLogger("trunkline.worker")
+
+    @app.task(queue="stops", timeout=0.05, retry=ONCE)
+    def stops(number: int, context: trunkline.Context) -> None:
+        context.wait_cancelled(30)
+
+    async def story() -> None:
+        await app.setup()
+        await stops.enqueue_many(range(20))
+        log.addHandler(until_ended := UntilEnded())
+        try:
+            assert (await app.drain(concurrency=4)).dead == 20
+        finally:
+            log.removeHandler(until_ended)
+
+    run(story())
+
+
+def test_threads_that_clean_up_do_not_count_as_hanging(url: str, run: Any) -> None:
+    app, cleaned = trunkline.App(url), Barrier(40)
+
+    @app.task(queue="cleans", timeout=0.05, retry=ONCE)
+    def cleans(number: int, context: trunkline.Context) -> None:
+        context.wait_cancelled(30)
+        cleaned.wait(30)
+
+    async def story() -> None:
+        await app.setup()
+        await cleans.enqueue_many(range(40))
+        assert (await app.drain(concurrency=40)).dead == 40
 
     run(story())
 

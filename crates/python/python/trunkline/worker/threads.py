@@ -17,10 +17,22 @@ from .hanging import Hanging
 Outcome = tuple[bool, Any]
 
 
+class _Call:
+    """A function's call in a thread. ``end`` is the future of its end once its caller has left."""
+
+    __slots__ = ("outcome", "end", "has_ended")
+
+    def __init__(self, outcome: asyncio.Future[Outcome]) -> None:
+        self.outcome = outcome
+        self.end: asyncio.Future[None] | None = None
+        self.has_ended = False
+
+
 class Threads:
     """Runs each function in its own thread. A thread whose function exceeded its timeout is
-    replaced, so no other function waits for it, and counts as hanging. The threads do not keep the
-    interpreter from exiting; threads that a function starts do."""
+    replaced, so no other function waits for it. If the function does not end soon after that, it
+    counts as hanging. The threads do not keep the interpreter from exiting; threads that a function
+    starts do."""
 
     def __init__(self, hanging: Hanging) -> None:
         self._loop = asyncio.get_running_loop()
@@ -30,20 +42,16 @@ class Threads:
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Runs a function in a thread. Returns its result or raises its error."""
-        future: asyncio.Future[Outcome] = self._loop.create_future()
+        call = _Call(self._loop.create_future())
         work = self._idle.pop() if self._idle else self._start()
-        state = [False]  # true if the thread hangs
-
-        def ended(outcome: Outcome) -> None:
-            self._ended(work, state, future, outcome)
-
-        work.put((function, ended))
+        work.put((function, partial(self._ended, work, call)))
         try:
-            returned, result = await future
+            returned, result = await call.outcome
         except asyncio.CancelledError:
-            if not future.done() or future.cancelled():
-                state[0] = True
-                self._hanging.began()
+            # The function may have ended since the cancellation, which has ended the outcome.
+            if not call.has_ended:
+                call.end = self._loop.create_future()
+                self._hanging.watch(call.end)
             raise
         if returned:
             return result
@@ -65,15 +73,16 @@ class Threads:
         os_threads.start(partial(_run, work, self._loop), "trunkline-handler")
         return work
 
-    def _ended(self, work: SimpleQueue[Any], state: list[bool], future: asyncio.Future[Outcome], outcome: Outcome) -> None:
-        if state[0]:
-            self._hanging.ended()
+    def _ended(self, work: SimpleQueue[Any], call: _Call, outcome: Outcome) -> None:
+        call.has_ended = True
+        if call.end is not None:
+            call.end.set_result(None)
         if self._is_closed:
             work.put(None)
         else:
             self._idle.append(work)
-        if not future.done():
-            future.set_result(outcome)
+        if not call.outcome.done():
+            call.outcome.set_result(outcome)
 
 
 def _run(work: SimpleQueue[Any], loop: asyncio.AbstractEventLoop) -> None:
