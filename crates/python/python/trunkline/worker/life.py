@@ -28,11 +28,13 @@ from .processes import Processes, ProcessFailed, default_count
 from .results import check_returned, error_in, outcomes
 from .summary import Summary, summary_of
 from .task import Task
-from .threads import Threads
+from .threads import NotBegun, Threads
 
 _logger = logging.getLogger("trunkline.worker")
 #: The number of seconds to wait for the release of messages after a second cancellation.
 _LAST = 1.0
+#: The number of seconds for which a message is kept whose handler could not start.
+_PAUSE = 1.0
 
 
 class Life:
@@ -297,6 +299,8 @@ class Life:
         if isinstance(error, ProcessFailed):
             self._fail(error)
             return RELEASED
+        if isinstance(error, NotBegun):
+            return RELEASED
         if isinstance(error, asyncio.CancelledError):
             # Either the event loop is ending, or the handler cancelled itself. In the first case
             # the worker itself is also cancelled.
@@ -333,7 +337,7 @@ class Life:
         function, name, takes_payload = task.function, task.context, task.takes_payload
         if task.place == "process":
             assert self._processes is not None
-            return self._processes.call(task)
+            return self._paused(task, self._processes.call(task))
 
         def call(payload: Any, context: Any) -> Any:
             arguments = (payload,) if takes_payload else ()
@@ -354,7 +358,23 @@ class Life:
             within = contextvars.copy_context()
             return await threads.call(lambda: within.run(call, payload, context))
 
-        return in_thread
+        return self._paused(task, in_thread)
+
+    def _paused(self, task: Task[Any], call: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+        """Returns a call that waits for a moment if the handler cannot start, because its message
+        will be due again at once."""
+        # If the call exceeded the task's timeout, an attempt would be counted.
+        pause = _PAUSE if task.timeout is None else min(_PAUSE, task.timeout / 2)
+
+        async def paused(payload: Any, context: Any) -> Any:
+            try:
+                return await call(payload, context)
+            except NotBegun as error:
+                log(logging.WARNING, "a handler of %s cannot start, and its message is given back: %s", task.queue, error)
+                await asyncio.sleep(pause)
+                raise
+
+        return paused
 
     def _tell(self, task: Task[Any], message: Context | Message[bytes], error: BaseException, ending: Ending) -> None:
         """Logs a failure, with its traceback unless the handler raised ``Bury`` or

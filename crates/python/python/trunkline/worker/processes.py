@@ -20,7 +20,7 @@ from .child import SIGNALS, main
 from .end_of_process import End
 from .ending import WRITTEN, log
 from .logs import begun
-from .threads import Threads
+from .threads import NotBegun, Threads
 
 if TYPE_CHECKING:
     from .task import Task
@@ -157,6 +157,9 @@ class Processes:
             try:
                 said = await self._threads.call(lambda: process.exchange(request))
                 is_whole = not is_late
+            except NotBegun:
+                is_whole = True
+                raise
             except ProcessDied:
                 if is_late:
                     raise TimeoutError(f"the handler took longer than {timeout:g} s") from None
@@ -189,7 +192,7 @@ class Processes:
 
     async def _take(self) -> _Process:
         """Takes an idle process, and replaces those that died while they were idle. Raises
-        `ProcessDied` if their replacements die, too."""
+        `NotBegun` if their replacements die, too."""
         how = ""
         for _ in range(self._count + _MORE):
             process = await self._take_idle()
@@ -198,7 +201,7 @@ class Processes:
             how = process.end(1)
             log(logging.WARNING, "an idle process for handlers %s: a new process starts", how)
             self._replace(process)
-        raise ProcessDied(f"each process for the handler died while it was idle; the last one {how}")
+        raise NotBegun(f"each process for it died while it was idle; the last one {how}")
 
     async def _take_idle(self) -> _Process:
         while not self._idle:

@@ -17,6 +17,10 @@ from .hanging import Hanging
 Outcome = tuple[bool, Any]
 
 
+class NotBegun(Exception):
+    """A handler could not start, so its message has had no attempt."""
+
+
 class _Call:
     """A function's call in a thread. ``end`` is the future of its end once its caller has left."""
 
@@ -41,7 +45,8 @@ class Threads:
         self._is_closed = False
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Runs a function in a thread. Returns its result or raises its error."""
+        """Runs a function in a thread. Returns its result or raises its error. Raises `NotBegun` if
+        no thread could start."""
         call = _Call(self._loop.create_future())
         work = self._idle.pop() if self._idle else self._start()
         work.put((function, partial(self._ended, work, call)))
@@ -70,7 +75,11 @@ class Threads:
 
     def _start(self) -> SimpleQueue[Any]:
         work: SimpleQueue[Any] = os_threads.original("queue", "SimpleQueue")()
-        os_threads.start(partial(_run, work, self._loop), "trunkline-handler")
+        try:
+            os_threads.start(partial(_run, work, self._loop), "trunkline-handler")
+        except (RuntimeError, MemoryError) as error:
+            # The system permits no more threads, or has no memory for one.
+            raise NotBegun(f"its thread did not start: {error}") from error
         return work
 
     def _ended(self, work: SimpleQueue[Any], call: _Call, outcome: Outcome) -> None:
