@@ -1,13 +1,19 @@
 //! The outcomes of a call's messages, as Python reports them.
 
+use std::time::{Duration, Instant};
+
 use pyo3::{
     prelude::*,
     types::{PyFloat, PyString, PyTuple},
 };
 use tokio::sync::oneshot;
+use tracing::debug;
 use trunkline::{Attempt, Failure, Lease, Queue};
 
 use crate::{draft::seconds, raw::Raw};
+
+/// The first and the longest pause after a release that failed. Each pause doubles the next one.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// The handler's outcome for each of its messages.
 pub type Answers = Vec<Result<(), Failure>>;
@@ -81,14 +87,29 @@ impl Ended {
         !self.releases.is_empty()
     }
 
-    /// Releases messages, and then sends the answer. If a release fails, the answer is reported as
-    /// a failure.
+    /// Releases messages, and then sends the answer. If the lease has not ended by then, the answer
+    /// counts an attempt. So a release that fails is tried again, because the server may be
+    /// restarting.
     pub async fn settle(self) {
-        let _ = match &self.attempt {
+        let (began, mut pause) = (Instant::now(), PAUSES.0);
+        while let Err(error) = self.release().await {
+            // The worker renews leases until it abandons the call.
+            let is_over = self.sender.is_closed() && began.elapsed() > self.queue.description().lease;
+            if error.is_lease_lost() || error.is_no_queue() || is_over {
+                break;
+            }
+            debug!(messages = self.releases.len(), %error, "cannot release messages yet; retrying");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+        self.send();
+    }
+
+    async fn release(&self) -> trunkline::Result<()> {
+        match &self.attempt {
             Some(attempt) => attempt.release().await,
             None => self.queue.release(self.releases.iter().copied()).await,
-        };
-        self.send();
+        }
     }
 
     pub fn send(self) {
