@@ -257,11 +257,20 @@ impl Bridge {
                 false => (Vec::new(), !std::mem::replace(&mut out.is_scheduled, true)),
             }
         };
-        if schedules {
-            this.call_soon.call1(py, (bridge.getattr(intern!(py, "flush"))?,))?;
+        if schedules && let Err(error) = this.schedule(bridge) {
+            // A signal handler may raise in the loop's code. Without this call, the enqueues would
+            // wait for a turn that is not scheduled, and so would all later ones.
+            let _ = this.flush(); // its error would hide the signal's
+            return Err(error);
         }
         this.send(calls)?;
         Ok(future)
+    }
+
+    /// Lets the loop call `flush` at the end of its turn.
+    fn schedule(&self, bridge: &Bound<'_, Self>) -> PyResult<()> {
+        let py = bridge.py();
+        self.call_soon.call1(py, (bridge.getattr(intern!(py, "flush"))?,)).map(drop)
     }
 
     fn send(&self, calls: Vec<Enqueue>) -> PyResult<()> {
