@@ -77,6 +77,8 @@ class Life:
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
+        #: The next call of `_settle`.
+        self._settling: asyncio.Handle | None = None
         self._failure: BaseException | None = None
         self._ends = self._is_left = False
         self._owner: asyncio.Task[Any] | None = None
@@ -414,11 +416,16 @@ class Life:
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
         self._end_fork(None)
         self._running.pop(delivery.nr, None)
-        if not self._answers and not self._loop.is_closed():  # in a closed loop, nothing more runs
-            self._loop.call_soon(self._settle)
         self._answers.append((delivery, ending))
+        if self._settling is None and not self._loop.is_closed():  # in a closed loop, nothing more runs
+            try:
+                self._settling = self._loop.call_soon(self._settle)
+            except BaseException:
+                self._settle()  # a signal handler raised in the loop's code, and no turn is scheduled
+                raise
 
     def _settle(self) -> None:
+        self._settling = None
         answers, self._answers = self._answers, []
         if not self._ends:
             for delivery, ending in answers:
