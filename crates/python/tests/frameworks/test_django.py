@@ -113,6 +113,12 @@ assert act("root", "discard", ids[1:2]).status_code == 302
 shown = text("root")
 assert "1 of 1 due again" in shown and "1 of 1 discarded" in shown and "Replay" in shown
 assert str(ids[2]) in shown and "confirmations" in shown and "&lt;script&gt;" not in shown
+with connection.cursor() as cursor:
+    long = "jsonb_build_object('order', repeat('p', 100000))"
+    cursor.execute(f"update trunkline.dead_confirmations set error = repeat('e', 100000), payload = {long}")
+(one,) = dead_letters.page("default", "confirmations", 0)
+assert one.error == "e" * 499 + "…" and len(one.payload) == 500 and one.payload.endswith("ppp…"), len(one.payload)
+assert one.error in text("root") and "p" * 400 + "…" in text("root")
 assert "Trunkline" in clients["root"].get("/admin/").content.decode()
 print("shown")
 """

@@ -15,17 +15,20 @@ PAGE = 50
 #: The maximum number up to which dead letters are counted, so that the page costs little however
 #: many there are.
 MOST = 1000
+#: The maximum number of characters of an error and of a payload on the page.
+_LONGEST = 500
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A dead letter on the admin's page. `payload` is its text in the database."""
+    """A dead letter on the admin's page. `payload` is its text in the database, or `None` for a
+    null. Long texts are cut."""
 
     id: int
     dead_at: Any
     attempt: int
     error: str
-    payload: str
+    payload: str | None
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,15 @@ def counts(alias: str) -> list[Count]:
 
 def page(alias: str, queue: str, after: int) -> list[Shown]:
     """Returns up to `PAGE` dead letters, and one more if there is another page."""
-    asked = f"select id, dead_at, attempt, error, payload from {_schema()}.dead_letters(%s, %s, %s)"
-    return [Shown(*row) for row in _rows(alias, asked, queue, after, PAGE + 1)]
+    # The server cuts the texts, because a page of whole payloads may not fit in memory.
+    texts = ", ".join(f"pg_catalog.left({text}, {_LONGEST + 1})" for text in ("error", "payload"))
+    asked = f"select id, dead_at, attempt, {texts} from {_schema()}.dead_letters(%s, %s, %s)"
+    rows = _rows(alias, asked, queue, after, PAGE + 1)
+    return [Shown(id, dead_at, attempt, _cut(error), None if payload is None else _cut(payload)) for id, dead_at, attempt, error, payload in rows]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
