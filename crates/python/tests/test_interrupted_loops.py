@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 import trunkline
+from trunkline._trunkline import Station
+from trunkline.worker import life
 
 from opened import opened
 
@@ -61,4 +64,50 @@ def test_answer_of_an_interrupted_handler_counts(url: str, run: Any) -> None:
         summary = await asyncio.wait_for(app.drain(concurrency=1), 30)
         assert (summary.done, summary.dead, interrupts.left) == (3, 0, 0)
 
+    run(story())
+
+
+class Gathering:
+    """A station that returns its first three news at once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._station, self._gathered, self._is_gathered = Station(*arguments), list[Any](), False
+
+    def news(self) -> list[Any]:
+        self._gathered += self._station.news()
+        if len(self._gathered) < 3 and not self._is_gathered:
+            return []
+        self._is_gathered = True
+        news, self._gathered = self._gathered, []
+        return news
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._station, name)
+
+
+def test_messages_are_handled_although_a_start_is_interrupted(url: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = trunkline.App(url)
+
+    @app.task(queue="starts", max_attempts=1)
+    async def starts(number: int) -> None: ...
+
+    async def story() -> None:
+        await app.setup()
+        await starts.enqueue_many(range(3))
+        loop: Any = asyncio.get_running_loop()
+        create_task, left = loop.create_task, 1
+
+        def interrupted(work: Any, **named: Any) -> Any:
+            nonlocal left
+            if left and work.__qualname__.startswith("Life._handler"):
+                left -= 1
+                work.close()
+                raise Interrupted
+            return create_task(work, **named)
+
+        loop.create_task = interrupted
+        summary = await asyncio.wait_for(app.drain(concurrency=3), 30)
+        assert (summary.done, summary.dead, left) == (3, 0, 0)
+
+    monkeypatch.setattr(life, "Station", Gathering)
     run(story())

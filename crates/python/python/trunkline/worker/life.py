@@ -8,6 +8,7 @@ import contextvars
 import inspect
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -76,6 +77,8 @@ class Life:
         self._station = Station(options, concurrency, wait_of(wait), drains, reports)
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
+        #: The station's news that have not been acted on.
+        self._arrived: deque[Delivery | tuple[str, int]] = deque()
         self._answers: list[tuple[Delivery, Ending | list[Ending]]] = []
         #: The next call of `_settle`.
         self._settling: asyncio.Handle | None = None
@@ -150,11 +153,21 @@ class Life:
 
     def _news(self) -> None:
         self._end_fork(None)  # a handler's fork would take the parent's events
-        for one in self._station.news():
-            if isinstance(one, Delivery):
-                self._starts[one.task](one)
-            else:
-                self._give_up(*one)
+        self._arrived.extend(self._station.news())
+        one = None
+        try:
+            while self._arrived:
+                one = self._arrived.popleft()
+                if isinstance(one, Delivery):
+                    self._starts[one.task](one)
+                else:
+                    self._give_up(*one)
+        except BaseException:
+            # A signal handler raised in the loop's code. The rest must not be lost.
+            self._loop.call_soon(self._news)
+            if isinstance(one, Delivery) and one.nr not in self._running:
+                self._release([one])
+            raise
 
     def _give_up(self, what: str, nr: int) -> None:
         """Tells a handler that its result will be discarded, and cancels it if its call is over."""
@@ -187,12 +200,17 @@ class Life:
             if task.cancelled() or inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 task.cancel()
                 unbegun.append(delivery)
-        for one in self._station.news():
+        self._arrived.extend(self._station.news())
+        while self._arrived:
+            one = self._arrived.popleft()
             if isinstance(one, Delivery):
                 unbegun.append(one)
             else:
                 self._give_up(*one)
-        self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
+        self._release(unbegun)
+
+    def _release(self, deliveries: list[Delivery]) -> None:
+        self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in deliveries], True)
 
     def _start_of(self, task: Task[Any]) -> Callable[[Delivery], None]:
         create_task, running = self._loop.create_task, self._running
