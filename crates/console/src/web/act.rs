@@ -237,7 +237,7 @@ impl Action {
         params: P,
     ) -> Result<i64> {
         let transaction = db.begin().await?;
-        drop(transaction.send(&Statement::<(), ()>::new(sql!("in_catalog")), ()).await?);
+        drop(transaction.send(&Statement::<(), ()>::new(IN_CATALOG), ()).await?);
         let replay = self.of_letters(db, letters, sql!("replay_slowly"), "pg_catalog.array_agg(id order by id)");
         let (count, ids): (i64, Option<Vec<i64>>) = replay.run_in(&transaction, params).await?;
         if let Some(ids) = ids {
@@ -279,6 +279,8 @@ pub struct Done {
     pub id: Option<i64>,
 }
 
+/// Sets, for one transaction, that names are found only in the catalog.
+const IN_CATALOG: &str = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 const PAUSE: &str = "select pg_catalog.count(*) as n from (select trunkline.pause_queue($3)) c";
 const RESUME: &str = "select pg_catalog.count(*) as n from (select trunkline.resume_queue($3)) c";
 const CANCEL: &str = "select pg_catalog.count(*) as n from trunkline.cancel($3, array[$6::bigint])";
