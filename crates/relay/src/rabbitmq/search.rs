@@ -40,18 +40,18 @@ where
 {
     let mut outcomes = vec![None; to.len()];
     let mut parts = VecDeque::new();
-    let mut sent = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     if !to.is_empty() {
         parts.push_back(Part { places: (0..to.len()).collect(), again: false });
     }
     loop {
-        while sent.len() < CHANNELS
+        while in_flight.len() < CHANNELS
             && let Some(part) = parts.pop_front()
         {
             let (again, sending) = (part.again, send(part));
-            sent.push(async move { (again, sending.await) });
+            in_flight.push(async move { (again, sending.await) });
         }
-        let Ok(Some((again, answers))) = timeout_at(deadline, sent.next()).await else { return outcomes };
+        let Ok(Some((again, answers))) = timeout_at(deadline, in_flight.next()).await else { return outcomes };
         let (mut suspects, mut lost) = (Vec::new(), false);
         for (at, verdict) in answers {
             match verdict {
@@ -89,9 +89,9 @@ mod tests {
         answers: impl AsyncFn(&Part) -> Option<Verdict>,
     ) -> (Vec<Option<Outcome>>, Vec<usize>) {
         let to: Vec<_> = (0..messages).map(|at| if is_bad(at) { "no" } else { "yes" }).collect();
-        let sent = RefCell::new(vec![0; messages]);
+        let copies = RefCell::new(vec![0; messages]);
         let send = async |part: Part| {
-            part.places.iter().for_each(|at| sent.borrow_mut()[*at] += 1);
+            part.places.iter().for_each(|at| copies.borrow_mut()[*at] += 1);
             let answer = answers(&part).await;
             let is_refused = part.places.iter().any(|at| is_bad(*at));
             let verdict = || match &answer {
@@ -104,7 +104,7 @@ mod tests {
             part.places.iter().map(|at| (*at, verdict())).collect()
         };
         let outcomes = search(&to, Instant::now() + limit, send).await;
-        (outcomes, sent.into_inner())
+        (outcomes, copies.into_inner())
     }
 
     #[tokio::test]
