@@ -1,4 +1,4 @@
-use std::{fs, process::Command};
+use std::{ffi::OsString, fs, path::Path, process::Command, sync::OnceLock};
 
 use super::{Home, command_of};
 
@@ -10,7 +10,11 @@ pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 
 const HEAP: &str = "-Xms128m -Xmx512m";
 const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true";
 
-/// Formats the folder once, before the first start. One node is both broker and controller.
+/// The files of a formatted folder. A process formats one folder and copies it for other brokers:
+/// the files do not depend on a broker's ports, and a Java VM takes more than a second.
+static FILES: OnceLock<Vec<(OsString, Vec<u8>)>> = OnceLock::new();
+
+/// Writes the configuration, and formats the data's folder before the first start. One node is both broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
     // Adds a TLS listener only if there is a certificate, because otherwise the broker does not
@@ -44,10 +48,21 @@ pub(super) fn format(home: &Home) {
         home.lines.clone(),
     ];
     fs::write(home.folder.join("server.properties"), properties.join("\n")).expect("a file");
+    let files = FILES.get_or_init(|| formatted(home, &data));
+    fs::create_dir_all(&data).expect("a folder");
+    for (name, bytes) in files {
+        fs::write(data.join(name), bytes).expect("a file");
+    }
+}
+
+/// Formats a folder. Returns the names and contents of its files.
+fn formatted(home: &Home, data: &Path) -> Vec<(OsString, Vec<u8>)> {
     let mut command = tool(home, "kafka.tools.StorageTool");
     command.args(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", "server.properties"]);
     let made = command.output().expect("Java starts");
     assert!(made.status.success(), "Kafka's folder cannot be made: {}", String::from_utf8_lossy(&made.stderr));
+    let files = fs::read_dir(data).expect("its folder").map(|file| file.expect("a file"));
+    files.map(|file| (file.file_name(), fs::read(file.path()).expect("a file"))).collect()
 }
 
 pub(super) fn command(home: &Home) -> Command {
