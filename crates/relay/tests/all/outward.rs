@@ -26,8 +26,12 @@ struct Running {
 
 impl Running {
     async fn of(stand: &Stand) -> Self {
+        Self::with_lease(stand, Duration::from_secs(3)).await
+    }
+
+    async fn with_lease(stand: &Stand, lease: Duration) -> Self {
         let (sink, route) = stand.sink().await;
-        let relay = Relay::new(stand.queue.clone(), sink).route(route).lease(Duration::from_secs(3));
+        let relay = Relay::new(stand.queue.clone(), sink).route(route).lease(lease);
         let (progress, stop) = (relay.progress(), CancellationToken::new());
         let task = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
         Self { task, progress, stop }
@@ -110,7 +114,8 @@ async fn relay_killed(kind: Kind) {
     let mut sent = Sent::default();
     stand.enqueue(&mut sent, KEYS, EACH).await;
     for _ in 0..3 {
-        let relay = Running::of(&stand).await;
+        // The next relay waits until these leases end.
+        let relay = Running::with_lease(&stand, Duration::from_secs(1)).await;
         relay.confirmed(100).await;
         relay.kill();
     }

@@ -76,7 +76,7 @@ async fn too_deep_message_ends_a_relay_with_its_position() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_ends_when_its_position_is_gone() {
-    for gone in ["delete from trunkline.relay", "select trunkline.drop_queue('q')"] {
+    let ends = async |gone: &'static str| {
         let db = database().await;
         let queue = db.queue::<Raw>("q").await.expect("opened");
         let running = tokio::spawn(relay_from(told(vec!["1".to_owned()]), queue).run(std::future::pending()));
@@ -87,7 +87,8 @@ async fn a_relay_ends_when_its_position_is_gone() {
         db.run(&Statement::<(), u64>::new(gone), ()).await.expect("gone");
         let error = running.await.expect("no panic").expect_err("there is no position").to_string();
         assert!(error.contains("the position of relay \"q from told\" is gone"), "{error}");
-    }
+    };
+    tokio::join!(ends("delete from trunkline.relay"), ends("select trunkline.drop_queue('q')"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
