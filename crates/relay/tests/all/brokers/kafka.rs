@@ -14,7 +14,8 @@ const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.prefe
 /// the files do not depend on a broker's ports, and a Java VM takes more than a second.
 static FILES: OnceLock<Vec<(OsString, Vec<u8>)>> = OnceLock::new();
 
-/// Writes the configuration, and formats the data's folder before the first start. One node is both broker and controller.
+/// Writes the configuration, and formats the data's folder before the first start. One node is both
+/// broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
     // Adds a TLS listener only if there is a certificate, because otherwise the broker does not
