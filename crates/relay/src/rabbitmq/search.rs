@@ -16,7 +16,7 @@ use crate::sink::Outcome;
 pub(super) const CHANNELS: usize = 16;
 
 /// The positions of messages that are sent together.
-pub(super) struct Subset {
+pub(super) struct Probe {
     pub places: Vec<usize>,
     /// True if the messages are sent again, because a part that contained them was refused.
     pub again: bool,
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
 /// Sends a batch, and searches it if the broker refuses it. Returns the outcomes that are known at
 /// a deadline, in order. Takes the messages' destinations: messages with the same destination share
 /// parts, because the broker probably refuses all of them or none.
-pub(super) async fn search<F>(to: &[&str], deadline: Instant, send: impl Fn(Subset) -> F) -> Vec<Option<Outcome>>
+pub(super) async fn search<F>(to: &[&str], deadline: Instant, send: impl Fn(Probe) -> F) -> Vec<Option<Outcome>>
 where
     F: Future<Output = Vec<(usize, Verdict)>>,
 {
@@ -42,7 +42,7 @@ where
     let mut parts = VecDeque::new();
     let mut in_flight = FuturesUnordered::new();
     if !to.is_empty() {
-        parts.push_back(Subset { places: (0..to.len()).collect(), again: false });
+        parts.push_back(Probe { places: (0..to.len()).collect(), again: false });
     }
     loop {
         while in_flight.len() < CHANNELS
@@ -69,7 +69,7 @@ where
         }
         suspects.sort_by_key(|at| to[*at]);
         let size = if again { 1 } else { suspects.len().isqrt().max(1) };
-        parts.extend(suspects.chunks(size).map(|places| Subset { places: places.to_vec(), again: true }));
+        parts.extend(suspects.chunks(size).map(|places| Probe { places: places.to_vec(), again: true }));
     }
 }
 
@@ -86,11 +86,11 @@ mod tests {
     async fn searched(
         (messages, limit): (usize, Duration),
         is_bad: impl Fn(usize) -> bool,
-        answers: impl AsyncFn(&Subset) -> Option<Verdict>,
+        answers: impl AsyncFn(&Probe) -> Option<Verdict>,
     ) -> (Vec<Option<Outcome>>, Vec<usize>) {
         let to: Vec<_> = (0..messages).map(|at| if is_bad(at) { "no" } else { "yes" }).collect();
         let copies = RefCell::new(vec![0; messages]);
-        let send = async |part: Subset| {
+        let send = async |part: Probe| {
             part.places.iter().for_each(|at| copies.borrow_mut()[*at] += 1);
             let answer = answers(&part).await;
             let is_refused = part.places.iter().any(|at| is_bad(*at));
@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn known_outcomes_are_returned_at_the_deadline() {
-        let hangs = async |part: &Subset| {
+        let hangs = async |part: &Probe| {
             if part.again && part.places.contains(&7) {
                 std::future::pending::<()>().await;
             }
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn lost_broker_ends_the_search() {
-        let lost = async |part: &Subset| part.again.then(|| Verdict::Lost("no answer".to_owned()));
+        let lost = async |part: &Probe| part.again.then(|| Verdict::Lost("no answer".to_owned()));
         let (_, sent) = searched((1000, LONG), |at| at == 7, lost).await;
         let again = sent.iter().filter(|copies| **copies == 2).count();
         assert!(sent.iter().all(|copies| *copies <= 2) && again <= CHANNELS * 31, "{sent:?}");

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     connect::{PATIENCE, Reach, silent},
     refusal::{is_for_good, is_forbidden, is_missing},
-    search::{CHANNELS, Subset, Verdict, search},
+    search::{CHANNELS, Probe, Verdict, search},
 };
 use crate::{
     address::Address,
@@ -136,7 +136,7 @@ impl RabbitmqSink {
     }
 
     /// Sends a part of a batch, and judges the answers.
-    async fn send_part(&self, batch: &[Dressed<'_>], Subset { places, again }: Subset) -> Vec<(usize, Verdict)> {
+    async fn send_part(&self, batch: &[Dressed<'_>], Probe { places, again }: Probe) -> Vec<(usize, Verdict)> {
         let _room = if again { self.searches.acquire().await.ok() } else { None };
         let part: Vec<_> = places.iter().map(|at| &batch[*at]).collect();
         let sent = self.send(&part).await;
