@@ -91,6 +91,10 @@ impl Ended {
     /// counts an attempt. So a release that fails is tried again, because the server may be
     /// restarting.
     pub async fn settle(self) {
+        if self.sender.is_closed() {
+            // The worker has abandoned the call. It releases the messages itself, and counts them.
+            tokio::time::sleep(PAUSES.1).await;
+        }
         let (began, mut pause) = (Instant::now(), PAUSES.0);
         while let Err(error) = self.release().await {
             // The worker renews leases until it abandons the call.
