@@ -28,8 +28,10 @@ pub async fn consume<T: Text>(
     let mut consumers = JoinSet::new();
     let n = if told.consumers == 0 { LEASE } else { told.fetched() };
     let count = told.consumers_or(CONSUMERS);
-    // Consumers of single messages acknowledge and lease in one transaction, which they share.
-    let together = n == 1;
+    // Acknowledges and leases in one transaction only if a single consumer receives single
+    // messages. Several consumers instead share statements for leases and statements for
+    // acknowledgements.
+    let together = count == 1 && n == 1;
     for _ in 0..count {
         let consumer = queue.consumer(wait(told));
         match promise {
