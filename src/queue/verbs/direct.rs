@@ -97,9 +97,6 @@ pub(crate) struct Mailbox {
     /// True while another session sends a message to the consumer in a transaction that is still
     /// open. The consumer can then neither leave the list nor enter it.
     is_promised: bool,
-    /// True if a message that was sent to the consumer did not arrive in time. The next message is
-    /// then that one, and its arrival does not mean that the consumer has left the list.
-    is_late: bool,
     /// The task that removes the consumer from the list. If a call is dropped while it waits for
     /// this task, the next call needs the task's answer.
     leaving: Option<JoinHandle<Result<bool>>>,
@@ -109,16 +106,7 @@ impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
-        Self {
-            shared: shared.clone(),
-            name,
-            subscription,
-            letters,
-            entered: None,
-            is_promised: false,
-            is_late: false,
-            leaving: None,
-        }
+        Self { shared: shared.clone(), name, subscription, letters, entered: None, is_promised: false, leaving: None }
     }
 
     /// Adds the consumer to the list, if notifications reach this process.
@@ -138,9 +126,7 @@ impl Mailbox {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
-                if !std::mem::take(&mut self.is_late) {
-                    (self.entered, self.is_promised) = (None, false);
-                }
+                (self.entered, self.is_promised) = (None, false);
                 Letter::parse(&self.shared, &letter).map(Some)
             }
             _ = self.subscription.heard.changed() => Ok(None),
@@ -198,10 +184,8 @@ impl Mailbox {
             false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
         };
         self.entered = None;
-        self.is_late &= letter.is_none();
         let is_lost = !was_listed && letter.is_none();
         if is_lost && self.subscription.heard.borrow().alive == entered {
-            self.is_late = true;
             warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
         }
         Ok(letter)
