@@ -72,9 +72,8 @@ impl Returning {
     /// Returns the next messages once a statement can be sent. Until then they are kept, because
     /// the runtime may end while the database is unreachable.
     async fn next(&mut self) -> Option<Unclaimed> {
-        if !self.left.is_empty()
-            && let Ok(session) = self.shared.db.session(Class::Main).await
-        {
+        let is_only_copy = self.left.front().is_some_and(|next| !matches!(next, Unclaimed::Leased(_)));
+        if is_only_copy && let Ok(session) = self.shared.db.session(Class::Main).await {
             let _ = session.ready(&self.shared.sql.put_back).await; // the statement itself reports the error
         }
         self.left.pop_front()
