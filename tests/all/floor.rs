@@ -309,7 +309,7 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
-    // Adds so many dead rows that each sweep reads only a part of them. Together the sweeps read
+    // Adds enough dead rows that each sweep reads only a part of them. Together the sweeps read
     // everything.
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");

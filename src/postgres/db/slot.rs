@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex as SyncMutex},
-    time::{Duration, Instant as Moment},
+    time::Duration,
 };
 
 use tokio::{sync::Mutex, time::Instant};
@@ -20,7 +20,7 @@ pub(super) struct Slot {
     pub load: Arc<Load>,
     /// The number of ended statements when it was last seen to change while others were running,
     /// with the time.
-    progress: SyncMutex<Option<(usize, Moment)>>,
+    progress: SyncMutex<Option<(usize, Instant)>>,
 }
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Slot {
 
     fn stalls(&self) -> bool {
         let Ok(mut progress) = self.progress.try_lock() else { return false };
-        let (ended, now) = (self.load.ended(), Moment::now());
+        let (ended, now) = (self.load.ended(), Instant::now());
         match *progress {
             Some((before, since)) if before == ended => now.duration_since(since) >= STALLED,
             _ => {

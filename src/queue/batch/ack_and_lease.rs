@@ -11,16 +11,12 @@ use tracing::Span;
 
 use super::{
     batcher::{Batcher, Permit, Running, Waiting},
-    dequeues::{Batches, DequeueMode, PAGE},
+    dequeues::{Batches, DequeueMode, PAGE, WORTH_ANOTHER},
 };
 use crate::{
     error::{Error, Result},
     queue::message::Lease,
 };
-
-/// The number of messages that is worth a transaction of its own. Smaller calls share transactions,
-/// and do not wait for a larger one.
-const WORTH_ANOTHER: usize = 1024;
 
 /// A call that acknowledges messages and leases others.
 pub(crate) struct AckAndLease {

@@ -19,7 +19,7 @@ pub(crate) const PAGE: usize = 1 << 15;
 /// The number of requested messages that starts a second statement, which has its own commit. A
 /// second statement also starts if the running one asks for at least this number, so that small
 /// requests do not wait for large ones.
-const WORTH_ANOTHER: usize = 1024;
+pub(super) const WORTH_ANOTHER: usize = 1024;
 
 pub(crate) struct DequeueRequest {
     /// The number of messages that the request asks for.

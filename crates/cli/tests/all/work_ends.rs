@@ -89,7 +89,7 @@ fn messages_of_killed_program_come_back_when_leases_end() {
 
 #[test]
 fn signal_under_load_loses_repeats_and_counts_nothing() {
-    // Uses so many messages that some are left for each signal, even if the signal comes late.
+    // Uses enough messages that some are left for each signal, even if the signal comes late.
     let place = Place::new(2000, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
     for name in ["TERM", "INT", "HUP"] {
