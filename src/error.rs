@@ -25,7 +25,7 @@ use self::{
 pub(crate) use self::{
     caught::{caught, text_of},
     described::Described,
-    refusal::Search,
+    refusal::{OneByOne, Search},
     work::first_of,
 };
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::error::{DbError, SqlState};
 
-use super::{Described, Error, Kind, advice::is_collision};
+use super::{Described, Error, Kind, Result, advice::is_collision};
 
 /// Error classes that concern the server, its schema or the role's rights, and not the data that
 /// was sent. A user's trigger can raise any code, so these classes must not be used to decide
@@ -122,6 +122,32 @@ impl Search {
 
     fn goes_on_at(&mut self, now: Instant, limit: Duration) -> bool {
         now.duration_since(*self.since.get_or_insert(now)) < limit
+    }
+}
+
+/// A search that sends the requests of a rejected statement one by one. Once it is futile, the
+/// remaining requests fail with the last error.
+#[derive(Debug, Default)]
+pub(crate) struct OneByOne {
+    search: Search,
+    futile: Option<Error>,
+}
+
+impl OneByOne {
+    /// Sends a request, unless the search is futile. If `locked` is set, the search continues for
+    /// that long while requests fail because of locks.
+    pub async fn send<T>(&mut self, request: impl Future<Output = Result<T>>, locked: Option<Duration>) -> Result<T> {
+        if let Some(error) = &self.futile {
+            return Err(error.clone());
+        }
+        let outcome = request.await;
+        match &outcome {
+            Ok(_) => self.search.found_good(),
+            Err(error) if error.is_of_a_lock() && locked.is_some_and(|limit| self.search.goes_on_for(limit)) => {}
+            Err(error) if !self.search.goes_on() => self.futile = Some(error.clone()),
+            Err(_) => {}
+        }
+        outcome
     }
 }
 

@@ -7,7 +7,10 @@ use futures_util::{future::join_all, poll};
 use tokio::time::timeout;
 use trunkline::{Message, Queue, Settings};
 
-use crate::fixture::{Place, SOON, connect, enqueued, eventually, one_waits, place};
+use crate::{
+    fixture::{Place, SOON, connect, enqueued, eventually, one_waits, place},
+    refusals::refuse,
+};
 
 /// Returns the settings of a queue with one message per row.
 fn single() -> Settings {
@@ -63,24 +66,22 @@ async fn lease_that_two_calls_end_is_lost_to_one_of_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_acknowledgement_fails_no_other_call_of_its_transaction() {
     let Place { queue, sql, db: _db, .. } = place(single()).await;
-    let ids = enqueued(&queue, 8).await;
-    let messages = queue.lease(4).await.expect("leased");
-    let refuses = format!(
-        "create function public.refuse() returns trigger language plpgsql as
-         $$ begin if old.id = {} then raise exception 'not this one'; end if; return old; end $$;
-         create trigger refuse before delete on trunkline.queue_q for each row execute function public.refuse()",
-        ids[2]
-    );
-    sql.batch_execute(&refuses).await.expect("created");
+    enqueued(&queue, 40).await;
+    let messages = queue.lease(16).await.expect("leased");
+    refuse(&sql, "P0001", "delete").await;
     let mut exchanged = exchange(&queue, &messages).await;
-    let error = exchanged.remove(2).expect_err("refused");
+    let error = exchanged.remove(13).expect_err("refused");
     assert!(error.to_string().contains("not this one"), "{error}");
     for one in exchanged {
         let (leased, lost) = one.expect("exchanged");
         assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
     }
     let stats = queue.stats().await.expect("counted");
-    assert_eq!((stats.messages, stats.leased), (5, 4), "the refused one, three leased by the calls, and the last");
+    assert_eq!(
+        (stats.messages, stats.leased),
+        (25, 16),
+        "the refused one, fifteen leased by the calls, and nine others"
+    );
 }
 
 /// Each of the other calls would wait as long as the stranger's transaction.

@@ -14,7 +14,7 @@ use crate::fixture::{Place, Runs, SOON, connect, database, enqueued, eventually,
 const CODES: [&str; 9] = ["P0001", "UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "40001"];
 
 /// Creates a trigger that raises `code` for a row with the payload 13.
-async fn refuse(sql: &Client, code: &str, event: &str) {
+pub async fn refuse(sql: &Client, code: &str, event: &str) {
     let row = if event == "insert" { "new" } else { "old" };
     let text = format!(
         "create or replace function public.refuse() returns trigger language plpgsql as

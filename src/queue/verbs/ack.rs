@@ -12,7 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tracing::Instrument;
 
 use crate::{
-    error::{Error, Result, Search},
+    error::{Error, OneByOne, Result},
     postgres::{in_transaction::InTransaction, sql::Sql, transaction::Transaction},
     queue::{
         batch::{
@@ -270,21 +270,12 @@ impl Shared {
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
-                let (mut search, mut futile) = (Search::default(), None::<Error>);
-                let extends = matches!(settlement.ending, Ending::Extend(_));
+                // The server waits half a second for each locked message, so the search for them is
+                // limited in time.
+                let locked = matches!(settlement.ending, Ending::Extend(_)).then_some(LOCKED);
+                let mut search = OneByOne::default();
                 for mut alone in settlement.apart() {
-                    let outcome = match &futile {
-                        Some(error) => Err(error.clone()),
-                        None => self.end_alone(&mut alone).await,
-                    };
-                    match &outcome {
-                        Ok(_) => search.found_good(),
-                        // The server waits half a second for each locked message, so the search for
-                        // them is limited in time.
-                        Err(error) if extends && error.is_of_a_lock() && search.goes_on_for(LOCKED) => {}
-                        Err(error) if futile.is_none() && !search.goes_on() => futile = Some(error.clone()),
-                        Err(_) => {}
-                    }
+                    let outcome = search.send(self.end_alone(&mut alone), locked).await;
                     self.answer(alone, outcome);
                 }
             }

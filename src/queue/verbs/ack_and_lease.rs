@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use tracing::{Instrument, Span};
 
 use crate::{
-    error::{Error, Result, Search},
+    error::{Error, OneByOne, Result},
     postgres::{db::Class, sql::Sql},
     queue::{
         batch::{
@@ -119,17 +119,9 @@ async fn run_all(shared: Arc<Shared>, mut permit: AckAndLeasePermit) {
 async fn run(shared: Arc<Shared>, calls: Vec<AckAndLease>) {
     match shared.ack_and_lease_now(&calls).await {
         Err(error) if calls.len() > 1 && error.is_refusal() => {
-            let (mut search, mut futile) = (Search::default(), None::<Error>);
+            let mut search = OneByOne::default();
             for call in calls {
-                let outcome = match &futile {
-                    Some(error) => Err(error.clone()),
-                    None => shared.ack_and_lease_now(slice::from_ref(&call)).await,
-                };
-                match &outcome {
-                    Ok(_) => search.found_good(),
-                    Err(error) if futile.is_none() && !search.goes_on() => futile = Some(error.clone()),
-                    Err(_) => {}
-                }
+                let outcome = search.send(shared.ack_and_lease_now(slice::from_ref(&call)), None).await;
                 answer(vec![call], outcome);
             }
         }
