@@ -638,8 +638,6 @@ function discard_all(queue text) returns bigint language plpgsql volatile set se
 
 function discard_some(queue text, ids bigint[], n bigint) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off;
 
-function dispatch(queue text, payload anyelement) returns bigint language plpgsql volatile;
-
 function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -1797,41 +1795,6 @@ begin
     if turn.lane is not null then
         perform trunkline."do_gather_tasks"(n, 1, true, 0, floor[turn.lane + 1], 0, turn.lane, turn.bound);
     end if;
-end ;
-
-function do_enqueue_emails(payload anyelement) returns bigint language plpgsql volatile as 
-declare
-    id pg_catalog.int8;
-begin
-    if false or (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
-        perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint, if the payload is null or too large
-        return trunkline.enqueue_one('emails', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
-    end if;
-    insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
-    if trunkline.announced('trunkline.emails') then
-        perform pg_catalog.pg_notify('trunkline.emails', '');
-    end if;
-    return id;
-end ;
-
-function do_enqueue_orders(payload anyelement) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
-begin
-    perform trunkline.check_keys('orders', null, 1);
-end ;
-
-function do_enqueue_tasks(payload anyelement) returns bigint language plpgsql volatile as 
-declare
-    id pg_catalog.int8;
-begin
-    if false or (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
-        perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint, if the payload is null or too large
-        return trunkline.enqueue_one('tasks', payload, '0', null, 0, null, null, false, null); -- a cast would shorten the payload
-    end if;
-    insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
-    if trunkline.announced('trunkline.tasks') then
-        perform pg_catalog.pg_notify('trunkline.tasks', '');
-    end if;
-    return id;
 end ;
 
 function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 

@@ -29,7 +29,7 @@ begin
     for found in
         select p.oid::regprocedure as id, n.is_left
         from (select t.name, not bool_or(t.part = any (parts)) as is_left from trunkline.template t group by t.name
-              union all select 'within', true) n -- 'within' is left from before step 26
+              union all select 'within', true union all select 'enqueue', true) n -- left from earlier versions
         join pg_proc p on p.proname = 'do_' || n.name || '_' || queue and p.pronamespace = schema
         where n.is_left or obj_description(p.oid, 'pg_proc') is not null
     loop

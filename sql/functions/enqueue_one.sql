@@ -1,9 +1,13 @@
 create or replace function trunkline.enqueue_one(queue text, payload anyelement, delay interval, metadata jsonb, priority int,
         unique_key text, unique_for interval, replace bool, key text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues a message with any of the options of trunkline.enqueue.
+-- Enqueues a message with any of the options of trunkline.enqueue, or fails with the reason why it
+-- cannot.
+#variable_conflict use_variable
 declare
     id bigint;
+    arguments text;
+    listed jsonb[];
 begin
     if unique_key is not null then
         if key is not null then
@@ -18,8 +22,20 @@ begin
             into id using payload, key, delay, case when metadata is not null then array[metadata] end;
         return id;
     end if;
-    execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false),
-                   trunkline.check_priority(queue, priority))
+    arguments := trunkline.check_priority(queue, priority);
+    if delay >= '0' and delay <= '36500 days' and pg_column_size(payload) <= 67108868 then
+        if metadata is not null then
+            listed := array[trunkline.check_metadata(metadata)];
+        end if;
+        -- Branches for the queues, written by trunkline.build_dispatch.
+        -- Other queues:
+        if id is not null then
+            perform pg_notify('trunkline.' || queue, '');
+            return id;
+        end if;
+    end if;
+    -- A queue without a branch, and reasons to refuse a message
+    execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false), arguments)
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end $$;

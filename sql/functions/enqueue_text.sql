@@ -12,15 +12,14 @@ begin
     -- Without options, the call is little more than the insert of a row. Setting a search_path
     -- would add ten percent to its cost, so every name includes its schema.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
-       and unique_key is null and key is null then
+       and unique_key is null and key is null and pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868 then
         -- Branches for the queues, written by trunkline.build_dispatch.
         -- Other queues:
-        if id is null then
-            id := trunkline.dispatch(queue, payload);
-        end if;
         if id is not null then
+            perform pg_catalog.pg_notify('trunkline.' operator(pg_catalog.||) queue, '');
             return id;
         end if;
     end if;
+    -- Reports also why a payload or a row was refused.
     return trunkline.enqueue_one(queue, payload, delay, metadata, priority, unique_key, unique_for, replace, key);
 end $$;

@@ -101,5 +101,8 @@ begin
     changed := (trunkline.repair_sequence(queue) <> next_id)::int;
     return next;
     perform trunkline.apply_rights(queue), trunkline.apply_shared_rights();
+    if not trunkline.build_dispatch('10s') then -- the payload's type may have a new name
+        perform trunkline.raise_in_use(queue, 'ten seconds');
+    end if;
     perform pg_notify('trunkline.' || queue, '');
 end $$;

@@ -78,3 +78,52 @@ async fn rolled_back_queue_leaves_no_branch() {
     assert_eq!(branches(&sql).await, Vec::<String>::new());
     assert_eq!(enqueue(&sql, "q").await.expect_err("gone").code(), Some(&SqlState::UNDEFINED_TABLE));
 }
+
+#[tokio::test]
+async fn options_are_kept_with_a_branch_and_without_one() {
+    let (url, sql) = migrated().await;
+    let other = connect(&url).await;
+    sql.batch_execute("select trunkline.create_queue('with', 'text', priorities => 3)").await.expect("created");
+    other.batch_execute("begin; select trunkline.create_queue('open', 'text')").await.expect("created");
+    sql.batch_execute("select trunkline.create_queue('without', 'text', priorities => 3)").await.expect("created");
+    assert_eq!(branches(&sql).await, ["with"]);
+    for queue in ["with", "without"] {
+        let call =
+            "select trunkline.enqueue($1, 'x'::text, priority => 2, delay => '1 hour', metadata => '{\"a\": \"b\"}')";
+        sql.execute(call, &[&queue]).await.expect("enqueued");
+        // A month that counts as 30 days in a comparison may have 28.
+        sql.execute("select trunkline.enqueue($1, 'y'::text, delay => '1 month -30 days')", &[&queue])
+            .await
+            .expect("enqueued");
+        let stored = format!(
+            "select lane, due_at > now() + interval '59 minutes', due_at >= enqueued_at, metadata[1]->>'a', payload[1]
+             from trunkline.queue_{queue} order by id"
+        );
+        let rows = sql.query(&stored, &[]).await.expect("read");
+        let first = (rows[0].get(0), rows[0].get(1), rows[0].get(2), rows[0].get(3), rows[0].get(4));
+        assert_eq!(first, (2_i16, true, true, Some("b"), "x"), "{queue}");
+        let second = (rows[1].get(0), rows[1].get(2), rows[1].get(3), rows[1].get(4));
+        assert_eq!(second, (0_i16, true, None::<&str>, "y"), "{queue}");
+        for (option, word) in
+            [("priority => 3", "priority"), ("delay => '-1 s'", "delay"), ("metadata => '[]'", "metadata")]
+        {
+            let refused = sql.execute(&format!("select trunkline.enqueue($1, 'z'::text, {option})"), &[&queue]).await;
+            let refused = refused.expect_err(option);
+            assert_eq!(refused.code(), Some(&SqlState::INVALID_PARAMETER_VALUE), "{queue}, {option}");
+            assert!(refused.as_db_error().expect("by the server").message().contains(word), "{refused:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rebuild_follows_a_renamed_type() {
+    let (_, sql) = migrated().await;
+    sql.batch_execute(
+        "create type mood as enum ('x', 'y'); select trunkline.create_queue('q', 'mood'); alter type mood rename to temper",
+    )
+    .await
+    .expect("renamed");
+    enqueue(&sql, "q").await.expect_err("the branch has the former name");
+    sql.batch_execute("select trunkline.rebuild('q')").await.expect("rebuilt");
+    enqueue(&sql, "q").await.expect("enqueued");
+}

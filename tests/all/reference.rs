@@ -134,7 +134,6 @@ const INTERNAL: &[&str] = &[
     "check_role",
     "kept_floor",
     "lock_queue",
-    "dispatch",
     "floors",
     "look_floor",
     "wait_no_more",

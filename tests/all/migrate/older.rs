@@ -166,7 +166,7 @@ async fn every_function_says_where_names_are_looked_up() {
     let unsafe_ones = "select p.oid::regprocedure::text from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace and p.prosqlbody is null
           -- They qualify every name instead; the next test lays traps for them.
-          and p.proname not in ('refuse_row', 'enqueue', 'do_enqueue_q', 'floor', 'dispatch')
+          and p.proname not in ('refuse_row', 'enqueue', 'floor')
           -- It finds a type through the caller's path.
           and p.oid <> 'trunkline.create_queue(text, text, int, interval, int, int, interval, bool, int, int)'::regprocedure
           and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";

@@ -8,7 +8,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they copy a whole table", &["compact", "rewrite"]),
     (
         "they only call what is planned, lock, listen, or ask for a role",
-        &["announced", "check_owner", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],
+        &["announced", "check_owner", "check_role", "kept_floor", "listen", "lock_queue", "unlisten"],
     ),
     (
         "of types",
@@ -121,4 +121,4 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
 ];
 
 /// The functions of queues with keys that only refuse the call, and therefore read no rows.
-pub const REFUSALS: &[&str] = &["batch", "cut", "enqueue", "lease", "take"];
+pub const REFUSALS: &[&str] = &["batch", "cut", "lease", "take"];
