@@ -96,7 +96,7 @@ async fn options_are_kept_with_a_branch_and_without_one() {
             .await
             .expect("enqueued");
         let stored = format!(
-            "select lane, due_at > now() + interval '59 minutes', due_at >= enqueued_at, metadata[1]->>'a', payload[1]
+            "select lane, due_at > now() + interval '59 minutes', due_at > enqueued_at - interval '1 second', metadata[1]->>'a', payload[1]
              from trunkline.queue_{queue} order by id"
         );
         let rows = sql.query(&stored, &[]).await.expect("read");
