@@ -30,17 +30,27 @@ impl Error {
     /// Returns true if the server assigns no transaction ids any more, because old ones must be
     /// vacuumed first. The error's code is that of a value that is too large.
     fn is_of_wraparound(&self) -> bool {
-        let routine = match &*self.0 {
+        self.routine().is_some_and(|routine| ["GetNewTransactionId", "GetNewMultiXactId"].contains(&routine))
+    }
+
+    /// Returns the function of the server's source code that reported the error.
+    fn routine(&self) -> Option<&str> {
+        match &*self.0 {
             Kind::Server { error, .. } | Kind::Statement { error, .. } => error.routine.as_deref(),
             Kind::Postgres(Described(error)) => error.as_db_error().and_then(DbError::routine),
             _ => None,
-        };
-        routine.is_some_and(|routine| ["GetNewTransactionId", "GetNewMultiXactId"].contains(&routine))
+        }
     }
 
     /// Returns true if the server did not get a lock in time.
     pub(crate) fn is_of_a_lock(&self) -> bool {
         self.sqlstate() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    /// Returns true if `lock_timeout` ended a statement that waited for a lock. Functions raise the
+    /// same code after longer waits.
+    pub(crate) fn is_of_lock_timeout(&self) -> bool {
+        self.is_of_a_lock() && self.routine() == Some("ProcessInterrupts")
     }
 
     pub(crate) fn lacks_right(&self) -> bool {

@@ -9,6 +9,7 @@ mod model;
 mod crowd;
 mod leases;
 mod ack_and_lease;
+mod locked;
 mod dequeue_options;
 mod by_id;
 mod late;

@@ -57,11 +57,11 @@ impl Db {
     }
 
     /// Returns an idle connection or a new one, without retries.
-    async fn session_now(&self) -> Option<Arc<Session>> {
+    pub(super) async fn session_now(&self) -> Option<Arc<Session>> {
         if let Some(session) = self.idle_session() {
             return Some(session);
         }
-        let opening = Session::open_now(&self.0.target, Use::Alone, Arc::default());
+        let opening = Session::open_now(&self.0.target, Class::Main, Use::Alone, Arc::default());
         timeout(OPENING, opening).await.ok()?.ok().map(Arc::new)
     }
 

@@ -7,6 +7,7 @@ mod lonely;
 mod idle;
 mod guest;
 mod schema;
+mod apart;
 mod proof;
 mod channels;
 mod announced;
@@ -27,6 +28,7 @@ use tokio_postgres::types::ToSql;
 
 use self::slot::Slot;
 pub(crate) use self::{
+    apart::LockTries,
     channels::Heard,
     listen::{Listener, Subscription},
     lonely::{LonelyAdvice, LonelyTrips},
@@ -50,8 +52,9 @@ const SLOTS: usize = 2;
 /// Each connection is opened when it is first needed. A lost connection is replaced, with backoff.
 /// Statements are pipelined, so any number of callers can share a connection.
 ///
-/// Each open transaction uses its own connection, and so does an extension of leases while the two
-/// connections for dequeues wait for locks. Up to four of these connections stay open for later
+/// Each open transaction uses its own connection. So do an extension of leases while the two
+/// connections for dequeues wait for locks, and up to four statements that wait for a lock for more
+/// than half a second. Up to four of these connections stay open for later
 /// use. While consumers only wait, connections that have been unused for half a minute are closed,
 /// except for one connection and the one that listens.
 #[derive(Clone)]
@@ -67,6 +70,8 @@ struct Inner {
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     /// Permits one extra connection at a time, while the main connections are blocked.
     apart: Semaphore,
+    /// Permits the connections for statements that wait for locks.
+    waiting: Semaphore,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
     rested: SyncMutex<Instant>,
@@ -180,7 +185,7 @@ impl Db {
         // Opens one connection, to check that the database can be reached. It belongs to the main
         // class, because the first statement of a program usually describes a queue, and so uses
         // this class.
-        let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
+        let first = Session::open_now(&target, Class::Main, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
         Ok(Self(Arc::new(Inner {
@@ -195,6 +200,7 @@ impl Db {
             advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
             apart: Semaphore::new(1),
+            waiting: Semaphore::new(apart::APART),
             attached: SyncMutex::default(),
         })))
     }
@@ -239,10 +245,6 @@ impl Db {
 
     pub(crate) fn advice(&self) -> &LonelyAdvice {
         &self.0.advice
-    }
-
-    pub(crate) async fn query(&self, class: Class, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.session(class).await?.query(sql, params).await
     }
 
     /// Runs one statement that may safely run twice. If the connection is lost, sends the statement

@@ -1,7 +1,7 @@
 //! The place of a shared connection.
 
 use std::{
-    sync::{Arc, Mutex as SyncMutex},
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
     time::Duration,
 };
 
@@ -21,6 +21,16 @@ pub(super) struct Slot {
     /// The number of ended statements when it was last seen to change while others were running,
     /// with the time.
     progress: SyncMutex<Option<(usize, Instant)>>,
+    /// The time until which statements use another connection, because none could be opened here.
+    avoided: SyncMutex<Option<Instant>>,
+}
+
+/// The reasons not to use a connection, the most important one first.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Burden {
+    is_avoided: bool,
+    has_stalled: bool,
+    running: usize,
 }
 
 #[derive(Default)]
@@ -29,22 +39,27 @@ pub(super) struct SlotState {
     pub used: Option<Instant>,
     /// The last failure to connect.
     pub refused: Option<(Instant, Error)>,
-    /// The last time that the server refused a connection while another one was open.
-    pub shared: Option<Instant>,
 }
 
 impl Slot {
-    /// Returns whether the running statements have stalled, and their number. The connection with
-    /// the lowest burden gets the next statement.
-    pub fn burden(&self) -> (bool, usize) {
-        match self.load.running() {
-            0 => (false, 0),
-            running => (self.stalls(), running),
-        }
+    /// Returns the burden of the connection. The one with the lowest gets the next statement.
+    pub fn burden(&self) -> Burden {
+        let running = self.load.running();
+        Burden { is_avoided: self.is_avoided(), has_stalled: running > 0 && self.stalls(), running }
+    }
+
+    pub fn is_avoided(&self) -> bool {
+        let avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
+        avoided.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Lets statements use another connection for a while.
+    pub fn avoid(&self, time: Duration) {
+        *self.avoided.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
     }
 
     fn stalls(&self) -> bool {
-        let Ok(mut progress) = self.progress.try_lock() else { return false };
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let (ended, now) = (self.load.ended(), Instant::now());
         match *progress {
             Some((before, since)) if before == ended => now.duration_since(since) >= STALLED,
@@ -64,5 +79,13 @@ impl Slot {
     pub fn opened(&self) -> Option<Arc<Session>> {
         let session = self.place.try_lock().ok()?.session.clone()?;
         (!session.is_closed()).then_some(session)
+    }
+
+    /// Returns the open connection like [`Slot::opened`], and notes its use.
+    pub fn used(&self) -> Option<Arc<Session>> {
+        let mut place = self.place.try_lock().ok()?;
+        let session = place.session.clone().filter(|session| !session.is_closed())?;
+        place.used = Some(Instant::now());
+        Some(session)
     }
 }

@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::{Class, Db, Session, slot::Slot};
+use super::{
+    Class, Db, Session,
+    slot::{Burden, Slot},
+};
 use crate::{
     error::{Error, Result},
     postgres::wire::{Load, Use},
@@ -17,6 +20,10 @@ use crate::{
 /// The time for which no connection is tried again after the server refused one, while another
 /// connection of the class is open.
 const REFUSED: Duration = Duration::from_millis(250);
+/// The same time if the connection failed for another reason, or was not opened in time.
+const FAILED: Duration = Duration::from_secs(10);
+/// The time limit for opening a connection while another connection of the class is open.
+const OPENING: Duration = Duration::from_secs(3);
 
 impl Db {
     fn slots(&self, class: Class) -> &[Slot] {
@@ -27,13 +34,13 @@ impl Db {
         }
     }
 
-    /// Returns the connection of a class with the lowest burden: an idle one, else one whose
-    /// statements end, else the one with fewer statements.
+    /// Returns the connection of a class with the lowest burden: one that can be used, preferably an
+    /// idle one, else one whose statements end, else the one with fewer statements.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = self.slots(class);
         let (mut slot, mut lowest) = (&slots[0], slots[0].burden());
         for other in &slots[1..] {
-            if lowest.1 == 0 {
+            if lowest == Burden::default() {
                 break;
             }
             let burden = other.burden();
@@ -44,10 +51,34 @@ impl Db {
         self.session_of(slot, class).await
     }
 
-    /// Returns the connection of a slot. Replaces the connection if it was lost. If the server
-    /// accepts no connection at the moment, returns another open connection of the class.
+    /// Returns the connection of a slot. Replaces the connection if it was lost. If that fails, or
+    /// takes long, returns another open connection of the class.
     pub(super) async fn session_of(&self, slot: &Slot, class: Class) -> Result<Arc<Session>> {
         self.0.listener.revive();
+        if let Some(session) = slot.used() {
+            return Ok(session);
+        }
+        let of_others = self.slots(class).iter().filter(|other| !std::ptr::eq(*other, slot));
+        let Some(other) = of_others.into_iter().find_map(Slot::opened) else {
+            return self.replaced(slot, class, None).await;
+        };
+        match timeout(OPENING, self.replaced(slot, class, Some(&other))).await {
+            Ok(Ok(session)) => return Ok(session),
+            Ok(Err(error)) if other.is_closed() => return Err(error),
+            Ok(Err(error)) => {
+                debug!(%error, "cannot open a second connection; sharing the first");
+                slot.avoid(if refuses(&error) { REFUSED } else { FAILED });
+            }
+            Err(_) => {
+                debug!("the second connection does not open; sharing the first");
+                slot.avoid(FAILED);
+            }
+        }
+        Ok(other)
+    }
+
+    /// Returns the connection of a slot, or a new one. Retries if no other one is open.
+    async fn replaced(&self, slot: &Slot, class: Class, other: Option<&Arc<Session>>) -> Result<Arc<Session>> {
         let asked = Instant::now();
         let mut place = slot.place.lock().await;
         place.used = Some(Instant::now());
@@ -64,23 +95,11 @@ impl Db {
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(error.clone()); // a concurrent call has tried to connect while this call waited for the lock
         }
-        // The lock on this slot is held, so `opened` finds only the others.
-        let other = self.slots(class).iter().find_map(Slot::opened);
-        if let Some(other) = &other
-            && place.shared.is_some_and(|at| at.elapsed() < REFUSED)
-        {
-            return Ok(other.clone());
-        }
-        let opened = self.open(class, Use::Common, slot.load.clone(), |error| other.is_none() || !refuses(error)).await;
-        if let (Some(other), Err(error)) = (&other, &opened)
-            && refuses(error)
-            && !other.is_closed()
-        {
-            debug!(%error, "the server refuses a second connection; sharing the first");
-            place.session = None;
-            place.shared = Some(Instant::now());
-            return Ok(other.clone());
-        }
+        let opened = match other {
+            Some(other) if slot.is_avoided() => return Ok(other.clone()),
+            Some(_) => Session::open_now(&self.0.target, class, Use::Common, slot.load.clone()).await.map(Arc::new),
+            None => self.open(class, Use::Common, slot.load.clone(), |_| true).await,
+        };
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
@@ -96,8 +115,8 @@ impl Db {
         may_wait: impl Fn(&Error) -> bool,
     ) -> Result<Arc<Session>> {
         let opened = match class {
-            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
-            _ => Session::open(&self.0.target, usage, load, may_wait).await,
+            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, class, usage, load).await,
+            _ => Session::open(&self.0.target, class, usage, load, may_wait).await,
         };
         opened.map(Arc::new)
     }

@@ -35,6 +35,7 @@ pub(crate) struct Connection {
     pub(super) shared: Arc<Link>,
     /// The cached descriptions of statements, if this connection keeps no prepared statements.
     pub(super) unnamed: Option<Descriptions>,
+    process_id: i32,
 }
 
 impl Connection {
@@ -61,12 +62,18 @@ impl Connection {
         let shared = Arc::new(Link::new(target.limits, usage));
         shared.lock().socket = Socket::of(&connected.stream);
         let driver = drive(connected.stream, connected.read, shared.clone());
-        (Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) }, driver)
+        let (unnamed, process_id) = ((!target.keeps_statements).then(Descriptions::default), connected.process_id);
+        (Self { shared, unnamed, process_id }, driver)
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn over(shared: Arc<Link>) -> Self {
-        Self { shared, unnamed: None }
+        Self { shared, unnamed: None, process_id: 0 }
+    }
+
+    /// Returns the process that the other side named at the login. A pooler names none of the server.
+    pub fn process_id(&self) -> i32 {
+        self.process_id
     }
 
     /// Returns false if the server parses statements at each use, for a pooler in transaction mode.

@@ -54,7 +54,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed); // first, because no end is expected when none is running
         self.0.ended.fetch_add(1, Ordering::Relaxed);
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }

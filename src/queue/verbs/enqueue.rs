@@ -3,6 +3,7 @@
 mod cut;
 mod new_row;
 mod columns;
+mod apart;
 pub(in crate::queue::verbs) mod unique;
 
 use std::{cell::RefCell, sync::Arc, time::Instant};
@@ -181,8 +182,7 @@ impl<T: Payload> Queue<T> {
             // Uses a shared connection and one round trip, because usually a single statement is
             // the whole transaction.
             return finish(ENQUEUE, async move {
-                let session = shared.db.session(Class::Store).await?;
-                shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
+                shared.insert(None, &rows, &mut ids).await?;
                 Ok(ids)
             })
             .await;
@@ -190,7 +190,7 @@ impl<T: Payload> Queue<T> {
         let session = shared.db.own_session_for(Class::Store).await?;
         session.batch("enqueue", "begin").await?;
         while !rows.is_empty() {
-            shared.insert(&session, &rows, Woken::Later, &mut ids).await?; // dropping the session rolls back
+            shared.insert(Some(&session), &rows, &mut ids).await?; // dropping the session rolls back
             rows = cut.next_rows()?;
         }
         finish(ENQUEUE, async move {
@@ -223,10 +223,15 @@ async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
 }
 
 impl Shared {
-    /// Inserts rows with one statement, and appends the ids of all their messages to `ids`.
-    async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<Enqueued>) -> Result<()> {
+    /// Inserts rows with one statement, in the session's transaction or in one of its own, and
+    /// appends the ids of all their messages to `ids`.
+    async fn insert(&self, session: Option<&Session>, rows: &[Cuttings], ids: &mut Vec<Enqueued>) -> Result<()> {
         let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
-        for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
+        let first_ids = match session {
+            Some(session) => self.insert_rows(session, &rows, Woken::Later).await?,
+            None => self.try_write(&rows).await?,
+        };
+        for (first, row) in first_ids.into_iter().zip(&rows) {
             ids.extend((first..first + row.count as i64).map(Enqueued::New));
         }
         Ok(())
@@ -322,36 +327,6 @@ impl Shared {
                 }
             }
         }
-    }
-
-    async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
-        self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
-    }
-
-    /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
-    /// others. If the number of partitions has changed, the halving also separates messages of
-    /// different partitions, because a single message can always be stored.
-    async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
-        let mut parts = vec![row];
-        let mut each = Vec::with_capacity(row.count);
-        while let Some(part) = parts.pop() {
-            match self.try_write(&[part]).await {
-                Ok(ids) => {
-                    search.found_good();
-                    each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
-                }
-                Err(error) => {
-                    let is_apart = error.is_refusal() && search.goes_on() || error.is_of_other_lanes();
-                    if part.count > 1 && is_apart {
-                        let (left, right) = part.halves();
-                        parts.extend([right, left]);
-                    } else {
-                        each.extend((0..part.count).map(|_| Err(error.clone())));
-                    }
-                }
-            }
-        }
-        each
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, UnixStream},
+    time::timeout,
+};
 use tokio_postgres::Client;
 use trunkline::{Db, Queue, Settings};
 
-use crate::fixture::{database, eventually, superuser};
+use crate::fixture::{cluster, database, eventually, superuser, through};
 
 const OURS: &str =
     "select pid from pg_stat_activity where usename = 'few' and query not like 'listen%' order by backend_start";
@@ -58,4 +62,44 @@ async fn open_connection_serves_while_the_server_refuses_another() {
     call(&queue).await;
     assert_eq!(pids(&sql).await, two[1..], "the other serves all callers");
     drop(db);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_connection_serves_while_its_role_may_not_log_in_again() {
+    let url = database().await;
+    let sql = superuser(&url).await;
+    let admin = Db::connect(&url).await.expect("connected");
+    admin.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let role = "do $$ begin create role former login; exception when duplicate_object then null; end $$;
+                alter role former login; select trunkline.grant_rights('former', 'operator', 'q')";
+    sql.batch_execute(role).await.expect("granted");
+    let db = Db::connect(&format!("{url} user=former")).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    sql.batch_execute("alter role former nologin").await.expect("refused from now on");
+    call(&queue).await;
+}
+
+/// Passes the first connection on to the server, and lets all others wait for an answer.
+async fn answer_one(listener: TcpListener) {
+    let (mut first, _) = listener.accept().await.expect("a client");
+    let socket = cluster().socket_dir().join(format!(".s.PGSQL.{}", cluster().port()));
+    let mut server = UnixStream::connect(socket).await.expect("connected");
+    let mut silent = Vec::new();
+    tokio::spawn(async move { copy_bidirectional(&mut first, &mut server).await });
+    while let Ok((client, _)) = listener.accept().await {
+        silent.push(client);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_connection_serves_while_no_other_is_answered() {
+    let url = database().await;
+    let admin = Db::connect(&url).await.expect("connected");
+    admin.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let way = format!("host=127.0.0.1 port={} sslmode=disable", listener.local_addr().expect("bound").port());
+    let answering = tokio::spawn(answer_one(listener));
+    let db = Db::connect(&through(&url, &way)).await.expect("connected");
+    call(&db.queue::<i64>("q").await.expect("opened")).await;
+    answering.abort();
 }

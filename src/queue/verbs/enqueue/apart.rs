@@ -1,0 +1,54 @@
+//! Inserts rows on a shared connection, and finds the messages that the server refuses.
+
+use super::{NewRow, Woken};
+use crate::{
+    error::{Result, Search},
+    postgres::db::{Class, LockTries},
+    queue::{handle::Shared, message::unique::Enqueued},
+};
+
+impl Shared {
+    /// Inserts rows with one statement. If it waits for a lock on the queue's table, it waits on a
+    /// connection of its own, so that enqueues to other queues do not wait.
+    pub(super) async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
+        let mut tries = LockTries::default();
+        loop {
+            let session = self.db.session(Class::Store).await?;
+            match self.insert_rows(&session, rows, Woken::WithIt).await {
+                Err(error) if error.is_of_lock_timeout() => {}
+                outcome => return outcome,
+            }
+            if let Some(apart) = tries.next(&self.db).await {
+                let outcome = self.insert_rows(&apart.session, rows, Woken::WithIt).await;
+                apart.give_back();
+                return outcome;
+            }
+        }
+    }
+
+    /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
+    /// others. If the number of partitions has changed, the halving also separates messages of
+    /// different partitions, because a single message can always be stored.
+    pub(super) async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
+        let mut parts = vec![row];
+        let mut each = Vec::with_capacity(row.count);
+        while let Some(part) = parts.pop() {
+            match self.try_write(&[part]).await {
+                Ok(ids) => {
+                    search.found_good();
+                    each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
+                }
+                Err(error) => {
+                    let is_apart = error.is_refusal() && search.goes_on() || error.is_of_other_lanes();
+                    if part.count > 1 && is_apart {
+                        let (left, right) = part.halves();
+                        parts.extend([right, left]);
+                    } else {
+                        each.extend((0..part.count).map(|_| Err(error.clone())));
+                    }
+                }
+            }
+        }
+        each
+    }
+}
