@@ -174,10 +174,11 @@ impl<T: Payload> Consumer<T> {
         let rings = self.heard();
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);
+        let fits = self.queue.shared.fitting(n);
         let (messages, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
-        self.dequeued(rings, paused.as_ref(), messages.len() < n);
+        self.dequeued(rings, paused.as_ref(), messages.len() < fits);
         if n > 0 && messages.is_empty() {
-            return match self.lease(request).await {
+            return match self.until_some(request, DequeueMode::LeaseApart(request.lease())).await {
                 Ok(messages) => Ok((messages, lost)),
                 Err(error) if is_acknowledged => {
                     warn!(queue = self.queue.shared.name(), %error, "messages were acknowledged, but none could be leased");

@@ -108,3 +108,44 @@ async fn later_calls_do_not_wait_for_one_whose_message_is_locked() {
     let (leased, lost) = timeout(SOON, first).await.expect("in time").expect("exchanged");
     assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
 }
+
+/// Ends the leases of these messages as if their worker had crashed. They are due before the others.
+async fn expire(sql: &tokio_postgres::Client, messages: &[Message<i64>]) {
+    let ids: Vec<i64> = messages.iter().map(|message| message.id).collect();
+    let expired = "update trunkline.queue_q
+                   set due_at = coalesce((select min(due_at) from trunkline.queue_q where attempt = 0), clock_timestamp()) where id = any ($1)";
+    sql.execute(expired, &[&ids]).await.expect("moved");
+    sql.batch_execute("notify \"trunkline.q\"").await.expect("told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_message_goes_to_one_call_and_the_other_calls_get_others() {
+    let Place { queue, sql, db: _db, .. } = place(single()).await;
+    enqueued(&queue, 60).await;
+    let messages = queue.lease(20).await.expect("leased");
+    expire(&sql, &messages[..2]).await;
+    let mut leased = BTreeSet::new();
+    for one in exchange(&queue, &messages[2..]).await {
+        let (messages, lost) = one.expect("exchanged");
+        assert!(lost.is_empty() && messages.len() == 1, "{messages:?} {lost:?}");
+        assert!(leased.insert(messages[0].payload), "leased once");
+    }
+    assert!(leased.is_superset(&BTreeSet::from([0, 1])), "the expired ones are due first: {leased:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_that_waits_gets_an_expired_message_alone() {
+    let Place { queue, sql, db: _db, .. } = place(single()).await;
+    enqueued(&queue, 11).await;
+    let messages = queue.lease(11).await.expect("leased");
+    let (done, others) = messages.split_at(1);
+    let mut consumer = queue.consumer(trunkline::Wait::default());
+    let call = async { timeout(SOON, consumer.ack_and_lease(done, 10)).await.expect("in time").expect("exchanged") };
+    let crash = async {
+        eventually("acknowledged", async || queue.stats().await.expect("counted").messages == 10).await;
+        expire(&sql, others).await;
+    };
+    let ((leased, lost), ()) = tokio::join!(call, crash);
+    assert!(lost.is_empty());
+    assert_eq!(leased.len(), 1, "it may have crashed its worker: {leased:?}");
+}

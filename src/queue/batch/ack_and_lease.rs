@@ -11,7 +11,7 @@ use tracing::Span;
 
 use super::{
     batcher::{Batcher, Permit, Running, Waiting},
-    dequeues::{Batches, DequeueMode, PAGE, WORTH_ANOTHER},
+    dequeues::{Batches, DequeueMode, WORTH_ANOTHER},
 };
 use crate::{
     error::{Error, Result},
@@ -24,6 +24,8 @@ pub(crate) struct AckAndLease {
     pub done: Vec<Lease>,
     /// The number of messages to lease.
     pub n: usize,
+    /// The maximum number of messages in the reply to a shared transaction.
+    pub most: usize,
     pub how: DequeueMode,
     /// The span that was current at the call.
     pub caller: Span,
@@ -64,8 +66,7 @@ impl Waiting for AckAndLeases {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(AckAndLease::messages).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest call, and later calls with the same mode, up to a page of messages in
-    /// total. A call that acknowledges the same lease as an earlier one waits for the next
+    /// Takes the oldest call, and later calls with the same mode, up to as many messages as fit. A call that acknowledges the same lease as an earlier one waits for the next
     /// transaction, where the lease is lost. Calls whose callers have left are served too, because
     /// their messages must be acknowledged.
     fn next(&mut self, _: &Running) -> Option<(Vec<AckAndLease>, usize)> {
@@ -74,7 +75,7 @@ impl Waiting for AckAndLeases {
         let mut calls = vec![first];
         let mut acknowledged: Option<HashSet<Lease>> = None; // only if there is a second call
         for call in self.0.drain(..) {
-            let fits = call.how == calls[0].how && asked + call.n <= PAGE;
+            let fits = call.how == calls[0].how && asked + call.n <= calls[0].most;
             let acknowledged = acknowledged.get_or_insert_with(|| calls[0].done.iter().copied().collect());
             if !fits || call.done.iter().any(|lease| acknowledged.contains(lease)) {
                 others.push_back(call);
@@ -108,6 +109,8 @@ mod tests {
     type Receiver = oneshot::Receiver<Result<(Batches, Vec<i64>)>>;
 
     const PLAIN: DequeueMode = DequeueMode::LeaseApart(None);
+    /// The number of messages that fit.
+    const MOST: usize = 100;
 
     fn join(
         batcher: &AckAndLeaseBatcher,
@@ -117,7 +120,7 @@ mod tests {
     ) -> (Option<AckAndLeasePermit>, Receiver) {
         let (answer, receiver) = oneshot::channel();
         let done = ids.iter().map(|id| Lease { id: *id, attempt: 1 }).collect();
-        let call = AckAndLease { done, n, how, caller: Span::none(), answer };
+        let call = AckAndLease { done, n, most: MOST, how, caller: Span::none(), answer };
         (batcher.join(|calls| calls.add(call)), receiver)
     }
 
@@ -159,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_leases_at_most_a_page() {
+    fn a_transaction_leases_at_most_what_fits() {
         let batcher = AckAndLeaseBatcher::default();
-        let (permit, _first) = join(&batcher, &[1], PAGE - 1, PLAIN);
+        let (permit, _first) = join(&batcher, &[1], MOST - 1, PLAIN);
         let _others = [(2, 2), (3, 1)].map(|(id, n)| join(&batcher, &[id], n, PLAIN));
         let mut permit = permit.expect("no transaction runs");
         assert_eq!([next(&mut permit), next(&mut permit)], [vec![1, 3], vec![2]]);

@@ -24,6 +24,8 @@ pub(super) const WORTH_ANOTHER: usize = 1024;
 pub(crate) struct DequeueRequest {
     /// The number of messages that the request asks for.
     pub n: usize,
+    /// The maximum number of messages in the reply to a shared statement.
+    pub most: usize,
     pub how: DequeueMode,
     pub answer: oneshot::Sender<Result<Batches>>,
 }
@@ -54,15 +56,15 @@ impl Waiting for Requests {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(|request| request.n).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest request, and later requests with the same mode, up to a page of messages in
-    /// total. Drops requests whose callers have left.
+    /// Takes the oldest request, and later requests with the same mode, up to as many messages as
+    /// fit. Drops requests whose callers have left.
     fn next(&mut self, _: &Running) -> Option<(Vec<DequeueRequest>, usize)> {
         let (mut requests, mut others) = (Vec::<DequeueRequest>::new(), VecDeque::new());
         let (mut asked, mut is_full) = (0, false);
         for request in self.0.drain(..).filter(|request| !request.answer.is_closed()) {
             match requests.first() {
                 Some(first) if first.how != request.how || is_full => others.push_back(request),
-                Some(_) if asked + request.n > PAGE => {
+                Some(first) if asked + request.n > first.most => {
                     is_full = true; // small requests must not overtake this one again and again
                     others.push_back(request);
                 }
@@ -91,9 +93,12 @@ mod tests {
 
     type Receiver = oneshot::Receiver<Result<Batches>>;
 
+    /// The number of messages that fit.
+    const MOST: usize = 100;
+
     fn join(batcher: &DequeueBatcher, n: usize, how: DequeueMode) -> (Option<DequeuePermit>, Receiver) {
         let (answer, receiver) = oneshot::channel();
-        let permit = batcher.join(|requests| requests.add(DequeueRequest { n, how, answer }));
+        let permit = batcher.join(|requests| requests.add(DequeueRequest { n, most: MOST, how, answer }));
         (permit, receiver)
     }
 
@@ -130,9 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn statement_asks_for_at_most_a_page_in_call_order() {
+    fn statement_asks_for_at_most_what_fits_in_call_order() {
         let batcher = DequeueBatcher::default();
-        let mut joined: Vec<_> = [PAGE, 1, PAGE, 1].iter().map(|n| join(&batcher, *n, DequeueMode::Take)).collect();
+        let mut joined: Vec<_> = [MOST, 1, MOST, 1].iter().map(|n| join(&batcher, *n, DequeueMode::Take)).collect();
         let mut permit = joined[0].0.take().expect("none is on its way");
         let mut served = Vec::new();
         loop {
@@ -142,7 +147,7 @@ mod tests {
             }
             served.push(asked);
         }
-        assert_eq!(served, [vec![PAGE], vec![1], vec![PAGE], vec![1]]);
+        assert_eq!(served, [vec![MOST], vec![1], vec![MOST], vec![1]]);
     }
 
     #[test]

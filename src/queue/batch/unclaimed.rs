@@ -26,6 +26,8 @@ pub(crate) enum Unclaimed {
     Leased(Ranges),
     /// A taken message or row that its consumer cannot read.
     Unreadable(Unreadable),
+    /// A message that was sent directly, so that the queue never stored it. It may be readable.
+    Direct(Unreadable),
 }
 
 /// Messages that wait for a runtime in which a task can put them back.
@@ -118,7 +120,7 @@ impl Unreadable {
 }
 
 /// Writes the metadata of one message as an array in the wire format.
-pub(crate) fn metadata_of(raw: &[u8]) -> Bytes {
+fn metadata_of(raw: &[u8]) -> Bytes {
     array_of(Type::JSONB.oid(), Some(raw))
 }
 

@@ -4,7 +4,7 @@ use std::{slice, sync::Arc, time::Instant};
 
 use tokio::sync::oneshot;
 use tokio_postgres::types::ToSql;
-use tracing::{Instrument, Span};
+use tracing::{Instrument, Span, warn};
 
 use crate::{
     error::{Error, OneByOne, Result},
@@ -36,7 +36,8 @@ impl Shared {
     ) -> Result<(Dequeued<T>, Vec<i64>)> {
         self.put_back_unclaimed();
         let (answer, answered) = oneshot::channel();
-        let call = AckAndLease { done, n: n.min(PAGE), how, caller: Span::current(), answer };
+        let call =
+            AckAndLease { done, n: self.fitting(n), most: self.fitting(PAGE), how, caller: Span::current(), answer };
         match linger {
             // In a separate task, so that the messages are acknowledged even if the caller leaves.
             Some(linger) => {
@@ -89,8 +90,8 @@ impl Shared {
                 }
             };
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.ack, &ack), (sql, &lease)];
-            let session = self.db.session(Class::Main).await?;
-            let mut answers = session.query_together(&both, Some(acknowledged + most_rows(asked))).await?;
+            let most = Some(acknowledged + most_rows(asked));
+            let mut answers = self.db.query_together(Class::Main, &both, most).await?;
             let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
             // Wraps the leased rows first, so that they are put back if the rest of the reply
             // cannot be read.
@@ -122,26 +123,41 @@ async fn run(shared: Arc<Shared>, calls: Vec<AckAndLease>) {
             let mut search = OneByOne::default();
             for call in calls {
                 let outcome = search.send(shared.ack_and_lease_now(slice::from_ref(&call)), None).await;
-                answer(vec![call], outcome);
+                answer(&shared, vec![call], outcome).await;
             }
         }
-        outcome => answer(calls, outcome),
+        outcome => answer(&shared, calls, outcome).await,
     }
 }
 
-fn answer(calls: Vec<AckAndLease>, outcome: Result<(Batches, Lost)>) {
-    match outcome {
-        Ok((page, lost)) => {
-            let asks: Vec<usize> = calls.iter().map(|call| call.n).collect();
-            for (call, part) in calls.into_iter().zip(page.distribute(&asks)) {
-                let lost = lost.among(&call.done);
-                let _ = call.answer.send(Ok((part, lost))); // if the caller has left, the drop puts the messages back
-            }
-        }
+async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Result<(Batches, Lost)>) {
+    let (mut page, lost) = match outcome {
+        Ok(outcome) => outcome,
         Err(error) => {
             for call in calls {
                 let _ = call.answer.send(Err(error.clone())); // the caller may have stopped waiting
             }
+            return;
         }
+    };
+    shared.make_room();
+    while !calls.is_empty() {
+        // One call gets a message that was returned apart; others may be due for the other calls.
+        let served = if page.is_apart() { calls.iter().position(|call| call.n > 0) } else { None };
+        let others = served.map(|served| calls.split_off(served + 1)).unwrap_or_default();
+        let asks: Vec<usize> = calls.iter().map(|call| call.n).collect();
+        for (call, part) in calls.into_iter().zip(page.distribute(&asks)) {
+            let lost = lost.among(&call.done);
+            let _ = call.answer.send(Ok((part, lost))); // if the caller has left, the drop puts the messages back
+        }
+        let (n, how) = (others.iter().map(|call| call.n).sum(), others.first().map(|call| call.how));
+        page = match how {
+            Some(how) if n > 0 => shared.dequeue_now(n, how).await.unwrap_or_else(|error| {
+                warn!(queue = shared.name(), %error, "messages were acknowledged, but no others could be leased");
+                Batches::of(Vec::new(), how, shared.clone())
+            }),
+            _ => Batches::of(Vec::new(), DequeueMode::Take, shared.clone()),
+        };
+        calls = others;
     }
 }

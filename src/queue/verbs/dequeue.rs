@@ -80,33 +80,44 @@ impl Shared {
     /// Dequeues up to `n` messages with one statement.
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
-        let request = DequeueRequest { n, how, answer };
+        let request = DequeueRequest { n, most: self.fitting(PAGE), how, answer };
         if let Some(permit) = self.batchers.dequeue.join(|requests| requests.add(request)) {
             tokio::spawn(dequeue_all(self.clone(), permit));
         }
         answered.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// Runs one statement for requests with the same mode.
-    async fn dequeue_for(self: &Arc<Self>, requests: Vec<DequeueRequest>) {
-        let asks: Vec<usize> = requests.iter().map(|request| request.n).collect();
-        let (n, how) = (asks.iter().sum::<usize>() as i32, requests[0].how);
-        let span = how.span(self.name(), n);
-        match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
-            Ok(all) => {
-                for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
-                    let _ = request.answer.send(Ok(part)); // if the caller has left, the drop puts the messages back
+    /// Runs one statement for requests with the same mode. If it returns one message apart, which
+    /// the first request gets, runs another for the others.
+    async fn dequeue_for(self: &Arc<Self>, mut requests: Vec<DequeueRequest>) {
+        while !requests.is_empty() {
+            let asks: Vec<usize> = requests.iter().map(|request| request.n).collect();
+            let (n, how) = (asks.iter().sum::<usize>(), requests[0].how);
+            match self.dequeue_now(n, how).await {
+                Ok(all) => {
+                    let others = if all.is_apart() { requests.split_off(1) } else { Vec::new() };
+                    for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
+                        let _ = request.answer.send(Ok(part)); // if the caller has left, the drop puts the messages back
+                    }
+                    requests = others;
                 }
-            }
-            Err(error) => {
-                for request in requests {
-                    let _ = request.answer.send(Err(error.clone())); // the caller may have stopped waiting
+                Err(error) => {
+                    for request in requests.drain(..) {
+                        let _ = request.answer.send(Err(error.clone())); // the caller may have stopped waiting
+                    }
                 }
             }
         }
     }
 
-    async fn dequeue_now(self: &Arc<Self>, n: i32, how: DequeueMode, span: &Span) -> Result<Batches> {
+    /// Dequeues up to `n` messages with one statement, which no other call shares.
+    pub(super) async fn dequeue_now(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
+        let n = n as i32;
+        let span = how.span(self.name(), n);
+        self.dequeue_in(n, how, &span).instrument(span.clone()).await
+    }
+
+    async fn dequeue_in(self: &Arc<Self>, n: i32, how: DequeueMode, span: &Span) -> Result<Batches> {
         let began = Instant::now();
         let (floor, rows) = (self.floor(), self.rows_for(n as usize));
         let (sql, params): (_, [&(dyn ToSql + Sync); 4]) = match &how {
@@ -115,10 +126,9 @@ impl Shared {
             DequeueMode::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
             DequeueMode::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
         };
-        let session = self.db.session(Class::Main).await?;
-        let rows = session.query_rows(sql, &params, Some(most_rows(n))).await;
-        let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
-        Ok(self.dequeued(rows, how, began, span))
+        let rows = self.db.query_together(Class::Main, &[(sql, &params)], Some(most_rows(n))).await;
+        let mut rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
+        Ok(self.dequeued(rows.remove(0), how, began, span))
     }
 
     /// Decodes the messages. The caller receives them without another `await`, so none of them can

@@ -1,12 +1,10 @@
 //! Direct delivery: a notification carries the message to a waiting at-most-once consumer. Nothing
 //! is stored or flushed to disk.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+mod letter;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use std::{sync::Arc, time::Duration};
+
 use bytes::BytesMut;
 use tokio::{
     runtime::Handle,
@@ -14,36 +12,33 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::{
     error::{Error, Result},
     postgres::{
-        array::Received,
         db::{Class, Subscription},
-        time::Time,
         wire::only,
     },
     queue::{
-        batch::unclaimed::{Unclaimed, Unreadable, metadata_of},
         handle::{Queue, Shared},
         message::{
-            Message,
             draft::{Draft, IntoDraft},
-            metadata::Metadata,
-            payload::{Payload, refused},
+            payload::Payload,
             trace,
             unique::Enqueued,
         },
-        verbs::dequeue::{Read, accepted},
     },
 };
 
+pub(crate) use self::letter::Letter;
+
 /// The maximum time that a notification takes to arrive after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
-/// The pause before a dropped consumer tries again to leave the list, while a transaction that
-/// sends a message to it stays open.
+/// The first pause before a dropped consumer tries again to leave the list, while a transaction
+/// that sends a message to it stays open. Each pause is twice as long as the one before.
 const OPEN_SENDER: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
 impl std::fmt::Debug for Mailbox {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,16 +92,41 @@ pub(crate) struct Mailbox {
     /// True while another session sends a message to the consumer in a transaction that is still
     /// open. The consumer can then neither leave the list nor enter it.
     is_promised: bool,
+    /// True if a message did not arrive in time. The next one may then be that message, or one for
+    /// a later entry, so the consumer asks the server whether it is still listed.
+    is_owed: bool,
+    /// True if a message arrived after the last entry.
+    has_received: bool,
+    /// The task that adds the consumer to the list. If a call is dropped while it waits for this
+    /// task, the next call waits for it before it leaves the list.
+    entering: Option<JoinHandle<Result<()>>>,
     /// The task that removes the consumer from the list. If a call is dropped while it waits for
     /// this task, the next call needs the task's answer.
     leaving: Option<JoinHandle<Result<bool>>>,
+    /// The runtime in which a dropped consumer leaves the list, even if it is dropped outside.
+    runtime: Option<Handle>,
 }
 
 impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
-        Self { shared: shared.clone(), name, subscription, letters, entered: None, is_promised: false, leaving: None }
+        let (entered, entering, leaving) = (None, None, None);
+        let (is_promised, is_owed, has_received) = (false, false, false);
+        let (shared, runtime) = (shared.clone(), Handle::try_current().ok());
+        Self {
+            shared,
+            name,
+            subscription,
+            letters,
+            entered,
+            is_promised,
+            is_owed,
+            has_received,
+            entering,
+            leaving,
+            runtime,
+        }
     }
 
     /// Adds the consumer to the list, if notifications reach this process.
@@ -116,8 +136,21 @@ impl Mailbox {
         }
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
         self.entered = Some(alive); // set first: the statement may succeed even if its reply is lost
-        let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
-        self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
+        self.has_received = false;
+        let (shared, name) = (self.shared.clone(), self.name.clone());
+        self.entering = Some(tokio::spawn(async move {
+            let sql = shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
+            shared.query(&sql, &[&name, &shared.name(), &alive]).await.map(drop)
+        }));
+        self.is_entered().await
+    }
+
+    /// Waits until the statement that adds the consumer to the list has ended.
+    async fn is_entered(&mut self) -> Result<()> {
+        let Some(entering) = &mut self.entering else { return Ok(()) };
+        let outcome = entering.await.unwrap_or_else(|_| Err(Error::ended("wait_for", true)));
+        self.entering = None;
+        outcome
     }
 
     /// Waits for a message. Returns `None` if the listener has changed. The consumer must then
@@ -126,7 +159,10 @@ impl Mailbox {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
-                (self.entered, self.is_promised) = (None, false);
+                (self.has_received, self.is_promised) = (true, false);
+                if !self.is_owed {
+                    self.entered = None;
+                }
                 Letter::parse(&self.shared, &letter).map(Some)
             }
             _ = self.subscription.heard.changed() => Ok(None),
@@ -163,6 +199,7 @@ impl Mailbox {
     /// because a message has been sent to it. Fails with a lock error if a message is being sent in
     /// a transaction that stays open.
     async fn remove(&mut self) -> Result<bool> {
+        let _ = self.is_entered().await; // the consumer may be listed even if that failed
         let leaving = self.leaving.get_or_insert_with(|| {
             let (shared, name) = (self.shared.clone(), self.name.clone());
             tokio::spawn(async move {
@@ -173,6 +210,9 @@ impl Mailbox {
         let outcome = leaving.await.unwrap_or_else(|_| Err(Error::ended("wait_no_more", true)));
         self.leaving = None;
         self.is_promised = outcome.as_ref().is_err_and(Error::is_of_a_lock);
+        if self.has_received && matches!(outcome, Ok(true)) {
+            self.is_owed = false; // the consumer was still listed, so it received the message that was late
+        }
         outcome
     }
 
@@ -181,11 +221,14 @@ impl Mailbox {
         let was_listed = self.remove().await?;
         let letter = match was_listed {
             true => self.letters.try_recv().ok(),
+            // It arrived, or the late one did, and the next call receives the other.
+            false if self.is_owed && self.has_received => self.letters.try_recv().ok(),
             false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
         };
         self.entered = None;
-        let is_lost = !was_listed && letter.is_none();
-        if is_lost && self.subscription.heard.borrow().alive == entered {
+        let is_late = !was_listed && letter.is_none() && !self.has_received;
+        if is_late && self.subscription.heard.borrow().alive == entered {
+            self.is_owed = true;
             warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
         }
         Ok(letter)
@@ -206,110 +249,16 @@ impl Mailbox {
     }
 }
 
-/// A direct message that is being passed to a caller. No other copy exists, so dropping this value
-/// enqueues the message.
-pub(crate) struct Letter {
-    shared: Arc<Shared>,
-    id: i64,
-    /// The time of the enqueue, in microseconds since 1970.
-    enqueued_us: u64,
-    element: Vec<u8>,
-    /// A `jsonb` in the wire format.
-    metadata: Option<Vec<u8>>,
-    has_arrived: bool,
-    /// The runtime that puts the message back if it is dropped, even outside the runtime.
-    runtime: Option<Handle>,
-}
-
-impl std::fmt::Debug for Letter {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Letter").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl Letter {
-    fn parse(shared: &Arc<Shared>, text: &str) -> Result<Self> {
-        let mut words = text.split(' ');
-        let mut next = || words.next().unwrap_or_default();
-        let parts =
-            (next().parse().ok(), next().parse().ok(), STANDARD.decode(next()).ok(), STANDARD.decode(next()).ok());
-        let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
-            return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
-        };
-        let metadata = Some(metadata).filter(|json| !json.is_empty()).map(|json| Metadata::raw(&json));
-        let runtime = Handle::try_current().ok();
-        Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false, runtime })
-    }
-
-    /// Decodes the message, and converts its payload with `read`.
-    ///
-    /// # Errors
-    /// The reason why the message is unreadable.
-    pub fn open<T: Payload, U>(&self, read: impl FnOnce(T) -> Read<U>) -> Result<Message<U>> {
-        let (shared, id) = (&self.shared, self.id);
-        let payload: T = shared.column.decode_one(shared.name(), id, &self.element)?;
-        Ok(Message {
-            id,
-            attempt: 0,
-            enqueued_at: SystemTime::UNIX_EPOCH + Duration::from_micros(self.enqueued_us),
-            payload: accepted(|| read(payload)).map_err(|cause| refused(shared.name(), id, cause))?,
-            metadata: self.metadata.as_deref().map(Metadata::read).unwrap_or_default(),
-            key: None,
-            rate: None,
-            ran_out: false,
-            released: 0,
-        })
-    }
-
-    /// Records that the caller has received the message, or the error for an unreadable one. An
-    /// unreadable message is enqueued with a counted attempt, and can become a dead letter like any
-    /// other.
-    pub fn arrived(mut self, unreadable: Option<&Error>) {
-        self.has_arrived = true;
-        let (shared, id) = (&self.shared, self.id);
-        let Some(error) = unreadable else { return };
-        warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
-        let message = (id, (0, 0), Time::of_unix(self.enqueued_us));
-        let element = (shared.column.element(), Some(&self.element[..]));
-        let unreadable = Unreadable::of_message(message, element, self.metadata.as_deref(), error.to_string());
-        shared.send_back([Unclaimed::Unreadable(unreadable)].into());
-    }
-}
-
-impl Drop for Letter {
-    fn drop(&mut self) {
-        if self.has_arrived {
-            return;
-        }
-        let Some(runtime) = self.runtime.take() else { return };
-        let (shared, id, metadata) = (self.shared.clone(), self.id, self.metadata.take());
-        let enqueued_at = Time::of_unix(self.enqueued_us);
-        let mut elements = BytesMut::new();
-        elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it fitted in a notification, so its length fits
-        elements.extend_from_slice(&self.element);
-        runtime.spawn(async move {
-            if let Err(error) = shared.put_back_letter(id, enqueued_at, &elements, metadata.as_deref()).await {
-                debug!(%error, "a message that was sent directly may be lost: its receiver was dropped, and enqueuing it failed");
-            }
-        });
-    }
-}
-
 impl Mailbox {
     /// Removes a dropped consumer from the list. A message that still arrives for it is enqueued.
     pub fn abandon(mut self) {
-        if self.entered.is_none() {
+        if self.entered.is_none() && !self.is_owed && self.letters.is_empty() {
             return;
         }
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Some(runtime) = Handle::try_current().ok().or(self.runtime.take()) else { return };
         runtime.spawn(async move {
             let put_back = async {
-                let mut letter = loop {
-                    match self.leave_list().await {
-                        Err(error) if error.is_of_a_lock() => sleep(OPEN_SENDER).await,
-                        outcome => break outcome?,
-                    }
-                };
+                let mut letter = self.last_letter().await?;
                 while let Some(text) = letter {
                     drop(Letter::parse(&self.shared, &text)?); // the drop puts it back
                     letter = self.letters.try_recv().ok();
@@ -317,29 +266,28 @@ impl Mailbox {
                 Ok::<_, Error>(())
             };
             if let Err(error) = put_back.await {
-                debug!(%error, "a message that was sent directly to a consumer that has since been dropped may be lost");
+                warn!(queue = self.shared.name(), %error, "a message that was sent directly to a consumer that has since been dropped may be lost");
             }
         });
     }
-}
 
-impl Shared {
-    async fn put_back_letter(
-        &self,
-        id: i64,
-        enqueued_at: Time,
-        elements: &[u8],
-        metadata: Option<&[u8]>,
-    ) -> Result<()> {
-        let metadata = metadata.map(metadata_of);
-        let metadata = metadata.as_deref().map(Received::of);
-        let payload = self.column.array(1, elements);
-        // Passes no columns. The message was never in the table, so the user's own columns receive
-        // their defaults.
-        let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
-            [&id, &enqueued_at, &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
-        self.query(&self.sql.put_back, &row).await?;
-        self.db.wake(&self.channel);
-        Ok(())
+    /// Leaves the list for good. Tries again while a sender's transaction is open, or the database
+    /// is out of reach.
+    async fn last_letter(&mut self) -> Result<Option<String>> {
+        if self.entered.is_none() {
+            let wait = if self.is_owed { ON_ITS_WAY } else { Duration::ZERO };
+            return Ok(timeout(wait, self.letters.recv()).await.ok().flatten());
+        }
+        let mut pause = OPEN_SENDER;
+        loop {
+            match self.leave_list().await {
+                Err(error) if (error.is_of_a_lock() || error.is_closed()) && pause < LONGEST_PAUSE => {
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+                Err(error) if error.is_of_a_lock() => sleep(LONGEST_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
     }
 }

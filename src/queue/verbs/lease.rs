@@ -97,8 +97,8 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` new messages, at most 32,768, in one round trip
-    /// and one commit. Returns the leased messages, and the ids of messages whose lease was lost
+    /// Acknowledges messages and leases up to `n` new messages, at most 32,768 and fewer if they are
+    /// large, in one round trip and one commit. Returns the leased messages, and the ids of messages whose lease was lost
     /// before the acknowledgement.
     ///
     /// Use this method to work on many messages at a time. A message whose last lease expired may
@@ -134,7 +134,6 @@ impl<T: Payload> Queue<T> {
             return Ok((self.readable(dequeued), Vec::new()));
         }
         let (dequeued, lost) = self.shared.ack_and_lease(done, (n, how), linger).await?;
-        self.shared.make_room();
         Ok((self.readable(dequeued), lost))
     }
 }

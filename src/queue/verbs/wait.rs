@@ -82,10 +82,10 @@ impl Shared {
         poller.wake_others();
         let mut more = false;
         for (how, waiters) in poller.groups() {
-            // Requests beyond a page wait for the next statement.
-            let (mut asks, mut asked) = (Vec::new(), 0);
-            for n in waiters.iter().map(Waiter::n) {
-                if asked + n > PAGE {
+            // Requests beyond what fits wait for the next statement.
+            let (mut asks, mut asked, page) = (Vec::new(), 0, self.fitting(PAGE));
+            for n in waiters.iter().map(|waiter| waiter.n().min(page)) {
+                if asked + n > page {
                     break;
                 }
                 asks.push(n);
@@ -93,7 +93,7 @@ impl Shared {
             }
             match self.dequeue_page(asked, how).await {
                 Ok(batches) => {
-                    let is_full = batches.size >= asked;
+                    let is_full = batches.size >= asked || batches.is_apart(); // then more may be due
                     more |= is_full;
                     poller.answer(waiters, batches.distribute(&asks), is_full);
                 }

@@ -48,3 +48,24 @@ async fn sender_does_not_take_another_for_the_session_that_listens() {
     assert_eq!(stored.iter().map(|message| &message.payload[..]).collect::<Vec<_>>(), [[2]]);
     transaction.rollback().await.expect("rolled back");
 }
+
+/// A message that comes too late for its entry in the list may come when the consumer is listed
+/// again. The second entry must end with the consumer, or another message would be sent to no consumer.
+#[tokio::test(flavor = "multi_thread")]
+async fn consumer_that_got_a_late_message_is_not_listed_for_ever() {
+    let Place { queue, sql, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { (consumer.receive_direct().await.expect("a message"), consumer) });
+    eventually("the consumer waits", || async { waiting(&sql).await == 1 }).await;
+    let name = sql.query_one("delete from trunkline.waiting returning consumer", &[]).await.expect("as by a sender");
+    let name: String = name.get(0);
+    sql.batch_execute("notify \"trunkline.q\"").await.expect("the consumer looks");
+    eventually("the message is late", || async { waiting(&sql).await == 1 }).await;
+    sql.execute("select pg_notify($1, '7168 1700000000000000 AQI=')", &[&name]).await.expect("sent");
+    let (message, consumer) = receiver.await.expect("received");
+    assert_eq!((message.id, message.payload), (7168, vec![1, 2]));
+    drop(consumer);
+    eventually("no consumer is listed", || async { waiting(&sql).await == 0 }).await;
+    let sent = queue.send_direct(vec![3]).await.expect("enqueued").id();
+    assert_eq!(queue.take(1).await.expect("taken")[0].id, sent);
+}

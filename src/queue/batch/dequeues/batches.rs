@@ -37,6 +37,12 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
+    /// Returns true if a message whose last lease expired was returned alone. Others may be due.
+    pub fn is_apart(&self) -> bool {
+        let is_apart = |row: &Row| row.read(6).unwrap_or_default();
+        matches!(self.how, DequeueMode::LeaseApart(_)) && self.rows.first().is_some_and(is_apart)
+    }
+
     /// Returns the average size of a message in bytes, for the row with the largest average.
     pub fn bytes_each(&self) -> usize {
         let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;

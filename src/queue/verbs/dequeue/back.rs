@@ -177,6 +177,14 @@ impl Shared {
                 outcome => outcome?,
             },
             Unclaimed::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
+            Unclaimed::Direct(copy) => {
+                let (id, enqueued_at, payload, metadata) =
+                    (&copy.id, &copy.enqueued_at, copy.payload(), copy.metadata());
+                // Without columns: the user's own columns receive their defaults.
+                let row: [&(dyn ToSql + Sync); 9] =
+                    [id, enqueued_at, &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
+                self.query(&self.sql.put_back, &row).await?;
+            }
         }
         self.db.wake(&self.channel);
         Ok(())
@@ -202,7 +210,7 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.session(Class::Main).await?.query_together(&both, None).await;
+        let together = async || self.db.query_together(Class::Main, &both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
                 // Succeeds, because the message was put back before the connection broke.
@@ -263,6 +271,7 @@ impl std::fmt::Display for Listed<'_> {
             },
             Unclaimed::Leased(ranges) => write!(out, "{} leased", ranges.messages()),
             Unclaimed::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
+            Unclaimed::Direct(one) => write!(out, "{}, sent directly", one.id),
         }
     }
 }
