@@ -27,7 +27,7 @@ impl Delivery {
         let delivered = self.outlet.end(self.stop.is_asked()).await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
-        outcome.and(settled)
+        self.complete(outcome.and(settled))
     }
 
     async fn lease_and_print(&mut self, held: &mut Held) -> Result<()> {

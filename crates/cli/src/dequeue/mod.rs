@@ -166,6 +166,15 @@ impl Delivery {
         Ok(())
     }
 
+    /// Returns the outcome of a delivery. If it ended because no more messages were due, fails if a
+    /// server was away, because that server may hold due messages.
+    fn complete(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Ok(()) if !self.follow && self.left > 0 && !self.stop.is_asked() => self.queue.complete(Ok(())),
+            outcome => outcome,
+        }
+    }
+
     fn chunk(&mut self, messages: &[(Id, Message<Text>)], mut each: impl FnMut(Lent, u64)) -> Chunk {
         let mut chunk = Chunk::default();
         let mut bytes = 0;

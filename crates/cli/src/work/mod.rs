@@ -10,7 +10,16 @@ mod counts;
 mod job;
 mod drain;
 
-use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{
+    fmt::Write,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 use trunkline::{Queue, RetryPolicy, Summary, Worker, shards};
@@ -141,12 +150,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let (give_up, shown) = (job.give_up.clone(), counts.clone());
     let worker = worker(&args, queue.clone(), job);
     let (shutdown_after, noted) = (args.shutdown_after, absent.clone());
+    let (all, is_drained) = (queue.clone(), Arc::new(AtomicBool::new(false)));
+    let drained = is_drained.clone();
     let ended = worker.run(async move {
         tokio::select! {
             () = stop.asked() => {}
             () = output.closed() => {}
             () = noted.noted() => {}
-            () = drain::drained(&queue, &counts), if args.drain => {}
+            () = drain::drained(&queue, &counts), if args.drain => drained.store(true, Ordering::Relaxed),
         }
         tokio::spawn(async move {
             tokio::time::sleep(shutdown_after).await;
@@ -164,7 +175,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if !database.quiet {
         print::note(told(&args.queue, &summary));
     }
-    absent.outcome().and(written)
+    absent.outcome().and(written)?;
+    if is_drained.load(Ordering::Relaxed) { all.complete(Ok(())) } else { Ok(()) }
 }
 
 /// A worker of one server or of several.

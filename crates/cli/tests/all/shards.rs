@@ -243,11 +243,17 @@ fn result_that_lacks_a_server_is_an_error() {
         &["prune", "q", "--older-than", "1d"],
         &["compact", "q"],
         &["purge", "q", "--yes"],
+        &["dequeue", "q"],
+        &["dequeue", "q", "--mode", "at-most-once", "-n", "2"],
+        &["work", "q", "--drain", "--exec", "true"],
     ] {
         let (code, why) = both.fails(command);
         assert_eq!(code, 1, "{command:?}: {why}");
         assert!(why.contains("the result is only of the other servers: 127.0.0.1:1"), "{command:?}: {why}");
     }
+    both.ok(&["enqueue", "q", "y"]);
+    let got = both.run(&["dequeue", "q", "-n", "1"]);
+    assert!(got.status.success() && got.stdout == b"y\n", "as many as wanted: {got:?}");
     let stats = both.json(&["stats", "q", "--json"]);
     assert_eq!((&stats[0]["messages"], &stats[0]["partial"]), (&0.into(), &true.into()));
     assert!(stats[1..].iter().all(|part| part["partial"].is_null()), "{stats:?}");
