@@ -307,10 +307,20 @@ impl LineLoad<'_> {
         Ok(())
     }
 
+    /// Splits messages into calls. A call reaches one server, and each unique key has its own.
+    fn calls<'a>(&self, all: &'a [Read<'a>]) -> Vec<&'a [Read<'a>]> {
+        let is_unique = |(_, entry): &Read<'_>| entry.as_ref().is_ok_and(|entry| entry.unique.is_some());
+        match self.queue {
+            AnyQueue::One(_) => vec![all],
+            AnyQueue::Sharded { .. } => all.chunk_by(|one, next| !is_unique(one) && !is_unique(next)).collect(),
+        }
+    }
+
     /// Enqueues messages. If some messages are refused, halves the list to find them, because
     /// neither the library nor the server names them.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
-        let mut parts = vec![all];
+        let mut parts = self.calls(all);
+        parts.reverse(); // the last one is enqueued next
         while let Some(part) = parts.pop() {
             let first = self.read() + 1;
             let entries = part.iter().filter_map(|(_, entry)| entry.as_ref().ok());

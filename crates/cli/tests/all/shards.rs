@@ -302,3 +302,21 @@ fn drop_that_one_server_refused_is_resumed() {
     let (code, why) = both.fails(&["queue", "drop", "q", "--yes"]);
     assert!(code == 1 && why.contains("no queue"), "{why}");
 }
+
+#[test]
+fn lines_with_unique_keys_are_enqueued_however_many_arrive_at_once() {
+    let both = two();
+    both.ok(&["queue", "create", "u", "--type", "int4", "--uniqueness"]);
+    let line = |n: u32| match n % 5 {
+        0 => format!("{{\"payload\":{n}}}\n"),
+        3 => format!("{{\"payload\":\"x\",\"unique\":\"key {n}\"}}\n"),
+        _ => format!("{{\"payload\":{n},\"unique\":\"key {n}\"}}\n"),
+    };
+    let lines: String = (0..50).map(line).collect();
+    for enqueued in ["40\n", "10\n"] {
+        let output = both.fed(&["enqueue", "u", "--json-lines", "-", "--bad-lines", "skip"], lines.as_bytes());
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), enqueued, "{output:?}");
+    }
+    assert_eq!(both.json(&["stats", "u", "--json"])[0]["messages"], 50);
+}
