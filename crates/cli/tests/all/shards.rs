@@ -320,3 +320,30 @@ fn lines_with_unique_keys_are_enqueued_however_many_arrive_at_once() {
     }
     assert_eq!(both.json(&["stats", "u", "--json"])[0]["messages"], 50);
 }
+
+/// One server acknowledges while the other is away. The retry reaches both.
+#[test]
+fn acknowledgement_that_one_server_missed_warns_of_no_message_of_the_other() {
+    let (one, away) = (Trunkline::bare(), Cluster::temporary().start().expect("a server"));
+    let both = Trunkline { url: format!("{}\n{}", one.url, away.url("postgres")) };
+    both.ok(&["migrate"]);
+    both.ok(&["queue", "create", "q", "--type", "text", "--lease", "600"]);
+    both.url.lines().for_each(|url| sql(url, "select trunkline.enqueue('q', 'x'::text)"));
+    let mut follower = both.start(&["dequeue", "q", "--follow", "-n", "2"]);
+    let leased = "select id from trunkline.queue_q where attempt > 0";
+    eventually("both are leased", || both.url.lines().all(|url| rows(url, leased).len() == 1));
+    away.stop(Stop::Immediate).expect("stopped");
+    let mut out = follower.stdout.take().expect("piped");
+    std::io::Read::read_exact(&mut out, &mut [0; 4]).expect("two lines");
+    eventually("one has acknowledged", || rows(&one.url, leased).is_empty());
+    let mut errors = std::io::BufReader::new(follower.stderr.as_mut().expect("piped"));
+    let mut said = String::new();
+    while !said.contains("trying again until the database answers") {
+        assert!(std::io::BufRead::read_line(&mut errors, &mut said).expect("text") > 0, "{said}");
+    }
+    away.start_again().expect("started");
+    let output = follower.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !said.contains("were delivered"), "{said}");
+    assert!(rows(&away.url("postgres"), "select id from trunkline.queue_q").is_empty());
+}
