@@ -44,7 +44,8 @@ The command is run by `sh -c` for each message, at least once. It finds
   what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
                   first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
                   the message is part of a trace; queue and id are the same at every attempt
-but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials).
+but not DATABASE_URL, PGPASSWORD and those of PGDATABASE, PGHOST and libpq's other variables that
+hold a connection string (see --pass-credentials).
 Its exit code decides what happens to the message:
   0               done
   100             dead at once: do not try again
@@ -112,8 +113,8 @@ pub struct Args {
     /// failed, and how long it took
     #[arg(long)]
     report: bool,
-    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are otherwise removed from its
-    /// environment
+    /// Let the command see `DATABASE_URL`, `PGPASSWORD` and connection strings in libpq's other
+    /// variables, which are otherwise removed from its environment
     #[arg(long)]
     pass_credentials: bool,
 }
