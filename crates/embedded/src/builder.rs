@@ -65,7 +65,7 @@ impl Cluster {
         }
         let account = Account::of_the_server()?.of_the_owner(&path.join("data"));
         let home = Home::kept(path, &account)?;
-        let _lock = home.lock()?;
+        let _lock = home.lock(&account)?;
         // Checks again, because another process may have stopped the server before this one got the
         // lock.
         match Running::in_data(&home.data()) {
@@ -184,7 +184,7 @@ impl Builder {
         let Some(path) = self.path.take() else { return self.start_temporary(account) };
         let account = account.of_the_owner(&path.join("data"));
         let home = Home::kept(&path, &account)?;
-        let lock = home.lock()?;
+        let lock = home.lock(&account)?;
         let cluster = self.start_kept(account, home)?;
         drop(lock);
         Ok(cluster)

@@ -116,7 +116,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn stop(&self, how: Stop) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         server::stop(&self.account, &self.home.data(), how)
     }
 
@@ -133,7 +133,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn start_again(&self) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         self.run().map(drop)
     }
 
@@ -147,7 +147,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn restart(&self, how: Stop) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         server::stop(&self.account, &self.home.data(), how)?;
         self.run().map(drop)
     }

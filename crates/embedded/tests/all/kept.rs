@@ -1,6 +1,9 @@
 use crate::again::{self, Folder, here, is_alive, words};
 use crate::speak::ask;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
 use trunkline_embedded::{Cluster, Stop};
 
 #[test]
@@ -125,6 +128,44 @@ fn a_cluster_of_another_version_is_refused_with_both_numbers() {
     fs::write(path.join("data/PG_VERSION"), "9\n").unwrap();
     let error = Cluster::at(&path).start().unwrap_err().to_string();
     assert!(error.contains("created by PostgreSQL 9") && error.contains(here().version()), "{error}");
+}
+
+#[test]
+fn lock_that_is_a_link_is_refused_and_not_followed() {
+    let folder = Folder::new();
+    let (path, elsewhere) = (folder.0.join("queue"), folder.0.join("elsewhere"));
+    fs::create_dir(&path).unwrap();
+    symlink(&elsewhere, path.join("lock")).unwrap();
+    let error = Cluster::at(&path).start().unwrap_err().to_string();
+    assert!(error.contains("lock is not a file") && !elsewhere.exists(), "{error}");
+    fs::write(&elsewhere, "").unwrap();
+    Cluster::at(&path).start().unwrap_err();
+}
+
+/// Without root, the account may read whatever the caller may read.
+#[test]
+fn log_is_read_with_the_rights_of_the_account() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).start().unwrap());
+    let secret = folder.0.join("secret");
+    let mut file = fs::File::create(&secret).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_file(path.join("server.log")).unwrap();
+    symlink(&secret, path.join("server.log")).unwrap();
+    let is_readable = secret.metadata().unwrap().uid() == path.join("data").metadata().unwrap().uid();
+    let ended = AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                file.write_all(b"a secret\n").unwrap();
+            }
+        });
+        let error = Cluster::at(&path).setting("shared_buffers", "1000TB").start().unwrap_err().to_string();
+        ended.store(true, Ordering::Relaxed);
+        error
+    });
+    assert!(is_readable || !error.contains("a secret"), "{error}");
 }
 
 /// Returns true if a process waits for the lock on the file.
