@@ -5,6 +5,7 @@ use crate::unpack::unpack;
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::io;
 
 /// The newest version for which all jars have a published digest (18.6.0 has none for arm64).
 const VERSION: &str = "18.4.0";
@@ -40,7 +41,9 @@ pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
     if !whole.exists() {
         let partial = folder.join("partial");
         let brought = bring(&partial, &platform, digest, progress)
-            .and_then(|()| fs::rename(partial.join("postgres"), &whole).map_err(Error::at("cannot create", &whole)));
+            .and_then(|()| sync(&partial.join("postgres")).map_err(Error::at("cannot write", &partial)))
+            .and_then(|()| fs::rename(partial.join("postgres"), &whole).map_err(Error::at("cannot create", &whole)))
+            .and_then(|()| sync_one(&folder).map_err(Error::at("cannot write", &folder)));
         let _ = fs::remove_dir_all(&partial);
         brought?;
     }
@@ -61,6 +64,25 @@ fn bring(partial: &Path, platform: &str, digest: &str, progress: impl FnMut(u64,
 }
 
 fn platform() -> String {
+/// Writes everything in a folder to the disk. Without this, the files could be empty after a power
+/// failure although the folder has its name, and would never be fetched again.
+fn sync(folder: &Path) -> io::Result<()> {
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync(&entry.path())?;
+        } else if kind.is_file() {
+            sync_one(&entry.path())?;
+        }
+    }
+    sync_one(folder)
+}
+
+fn sync_one(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
     let system = if cfg!(target_os = "macos") { "darwin" } else { env::consts::OS };
     let machine = match env::consts::ARCH {
         "x86_64" => "amd64",

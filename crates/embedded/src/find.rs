@@ -90,7 +90,13 @@ impl Binaries {
     /// ```
     pub fn fetch(progress: impl FnMut(u64, u64)) -> Result<Self> {
         let dir = fetch(progress)?;
-        Self::inspect(&dir).map_err(|why| Error::new(format!("the fetched PostgreSQL does not run here: {why}")))
+        Self::inspect(&dir).map_err(|why| {
+            let whole = dir.parent().unwrap_or(&dir).display();
+            Error::new(format!(
+                "the fetched PostgreSQL does not run here: {why}. If its files are damaged, remove the folder {whole}, and \
+                 it is fetched again"
+            ))
+        })
     }
 
     /// Returns the programs in a folder. Fails if one of the three is missing, does not run, or is
