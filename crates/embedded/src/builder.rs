@@ -69,7 +69,11 @@ impl Cluster {
         // Checks again, because another process may have stopped the server before this one got the
         // lock.
         match Running::in_data(&home.data()) {
-            Some(_) => Self::at(path).stay(true).start_kept(account, home).map(Some),
+            Some(_) => {
+                let mut builder = Self::at(path).stay(true);
+                builder.binaries = Binaries::of_server(&home.data());
+                builder.start_kept(account, home).map(Some)
+            }
             None => Ok(None),
         }
     }

@@ -3,7 +3,8 @@ use crate::error::{Error, Result};
 use crate::fetch::fetch;
 use crate::places;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
 const OLDEST_MAJOR: u32 = 14;
@@ -148,6 +149,16 @@ impl Binaries {
 
     /// Finds the programs of a major version. A cluster runs only on the major version that created
     /// it.
+    /// Returns the programs of the server that runs in a data folder. They may have been removed
+    /// since it was started, and a server can be stopped without them.
+    pub(crate) fn of_server(data: &Path) -> Option<Self> {
+        let options = fs::read_to_string(data.join("postmaster.opts")).ok()?;
+        let dir = Path::new(options.split(" \"").next()?.trim_end()).parent()?.to_owned();
+        let created_by = fs::read_to_string(data.join("PG_VERSION")).ok()?;
+        let version = created_by.trim().to_owned();
+        Self::inspect(&dir).ok().or_else(|| Some(Self { dir, major: version.parse().ok()?, version }))
+    }
+
     pub(crate) fn of_major(major: u32) -> Result<Option<Self>> {
         Self::find_where(|found| found.major == major)
     }

@@ -84,6 +84,43 @@ fn two_processes_that_start_the_same_cluster_share_one_server() {
 
 #[test]
 fn a_long_path_has_its_socket_elsewhere() {
+#[test]
+fn wait_for_another_process_is_reported() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).start().unwrap());
+    let lock = fs::File::options().write(true).open(path.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut part = again::part("kept::starter", &path).spawn().unwrap();
+    let (found, line) = mpsc::channel();
+    let mut lines = BufReader::new(part.stderr.take().unwrap()).lines().map_while(Result::ok);
+    std::thread::spawn(move || found.send(lines.find(|line| line.starts_with("waiting for another process"))));
+    let line = line.recv_timeout(Duration::from_secs(60));
+    drop(lock);
+    let wanted = format!("waiting for another process, which holds the lock {}/lock", path.display());
+    assert_eq!(line, Ok(Some(wanted)));
+    assert!(words(part).contains("process "));
+    Cluster::attach(&path).unwrap().unwrap().stop(Stop::Immediate).unwrap();
+}
+
+#[test]
+#[ignore = "a part in other tests"]
+fn stopper() {
+    if let Some(path) = again::argument() {
+        Cluster::attach(path).unwrap().unwrap().stop(Stop::Fast).unwrap();
+    }
+}
+
+#[test]
+fn server_is_stopped_although_no_programs_are_found() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).stay(true).start().unwrap());
+    assert_eq!(Cluster::attach(&path).unwrap().unwrap().binaries().version(), here().version());
+    let said = words(again::part("kept::stopper", &path).env("TRUNKLINE_PG_BIN", &folder.0).spawn().unwrap());
+    assert_eq!(Cluster::status(&path), None, "{said}");
+}
+
     let folder = Folder::new();
     let path = folder.0.join("a long, long name ".repeat(6));
     let cluster = Cluster::at(&path).start().unwrap();
