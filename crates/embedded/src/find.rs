@@ -108,6 +108,8 @@ impl Binaries {
     /// assert!(error.to_string().contains("/nowhere"));
     /// ```
     pub fn inspect(dir: &Path) -> Result<Self> {
+        // Programs are run in another folder, in which a relative path leads elsewhere.
+        let dir = path::absolute(dir).map_err(Error::at("cannot find the folder", dir))?;
         for program in ["postgres", "initdb", "pg_ctl"] {
             if !dir.join(program).is_file() {
                 return Err(Error::new(format!("the folder {} holds no `{program}`", dir.display())));
@@ -126,7 +128,7 @@ impl Binaries {
             let what = format!("{} is PostgreSQL {version}; {OLDEST_MAJOR} or newer is needed", postgres.display());
             return Err(Error::new(what));
         }
-        Ok(Self { dir: dir.to_owned(), version, major })
+        Ok(Self { dir, version, major })
     }
 
     /// Returns the folder of the programs.
