@@ -57,9 +57,7 @@ pub(crate) fn start(
     let (data, log) = (home.data(), home.log());
     account.write(&data.join(settings::FILE), &settings::file(settings, home.socket_dir())?, Mode::Replace)?;
     running::forget_stale(&data);
-    if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
-        let _ = fs::rename(&log, home.root().join("server.log.1"));
-    }
+    shorten_log(account, home);
     let before = log.metadata().map_or(0, |log| log.len());
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
@@ -77,6 +75,17 @@ pub(crate) fn start(
         Error::new(text)
     })?;
     ready(&data)
+}
+
+/// Moves the lines of a long log into a second file, which replaces an older one. The server may be
+/// running: it appends to the same file, which becomes empty. The few lines that it writes in
+/// between are lost.
+pub(crate) fn shorten_log(account: &Account, home: &Home) {
+    let (log, older) = (home.log(), home.root().join("server.log.1"));
+    if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
+        // If this fails, the log stays as it is, and the next start tries again.
+        let _ = account.shell(r#"cp -- "$0" "$1" && : > "$0""#, &[log.as_os_str(), older.as_os_str()]);
+    }
 }
 
 /// Waits until the server accepts connections. Another process may just have started the server.

@@ -207,6 +207,20 @@ fn log_is_read_with_the_rights_of_the_account() {
 
 /// Returns true if a process waits for the lock on the file.
 #[cfg(target_os = "linux")]
+#[test]
+fn long_log_is_shortened_while_the_server_runs() {
+    let folder = Folder::new();
+    let cluster = Cluster::at(folder.0.join("queue")).start().unwrap();
+    let log = cluster.log_file();
+    fs::File::options().write(true).open(&log).unwrap().set_len(17 << 20).unwrap();
+    drop(Cluster::at(folder.0.join("queue")).start().unwrap());
+    assert!(log.metadata().unwrap().len() < 1 << 20);
+    assert_eq!(log.with_extension("log.1").metadata().unwrap().len(), 17 << 20);
+    ask(cluster.socket_dir(), cluster.port(), "DO $$ BEGIN RAISE LOG 'it goes on'; END $$");
+    let lines = fs::read_to_string(&log).unwrap();
+    assert!(lines.contains("it goes on") && !lines.contains('\0'), "{lines}");
+}
+
 fn is_waited_for(file: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let inode = format!(":{} ", file.metadata().unwrap().ino());
