@@ -1,11 +1,12 @@
 use crate::download::download;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::places;
 use crate::unpack::unpack;
 use std::env;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// The newest version for which all jars have a published digest (18.6.0 has none for arm64).
 const VERSION: &str = "18.4.0";
@@ -35,9 +36,9 @@ pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
         return Ok(whole.join("bin"));
     }
     places::make(&folder)?;
-    let lock = folder.join("lock");
-    let lock =
-        File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(Error::at("cannot lock", &lock))?;
+    let path = folder.join("lock");
+    let locked = File::create(&path).map_err(Error::at("cannot create", &path))?;
+    lock(&locked, &path)?;
     if !whole.exists() {
         let partial = folder.join("partial");
         let brought = bring(&partial, &platform, digest, progress)
@@ -47,7 +48,7 @@ pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
         let _ = fs::remove_dir_all(&partial);
         brought?;
     }
-    drop(lock);
+    drop(locked);
     Ok(whole.join("bin"))
 }
 
@@ -63,7 +64,6 @@ fn bring(partial: &Path, platform: &str, digest: &str, progress: impl FnMut(u64,
     unpack(&jar, &postgres)
 }
 
-fn platform() -> String {
 /// Writes everything in a folder to the disk. Without this, the files could be empty after a power
 /// failure although the folder has its name, and would never be fetched again.
 fn sync(folder: &Path) -> io::Result<()> {
@@ -83,6 +83,7 @@ fn sync_one(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+fn platform() -> String {
     let system = if cfg!(target_os = "macos") { "darwin" } else { env::consts::OS };
     let machine = match env::consts::ARCH {
         "x86_64" => "amd64",

@@ -149,8 +149,6 @@ impl Binaries {
         self.major
     }
 
-    /// Finds the programs of a major version. A cluster runs only on the major version that created
-    /// it.
     /// Returns the programs of the server that runs in a data folder. They may have been removed
     /// since it was started, and a server can be stopped without them.
     pub(crate) fn of_server(data: &Path) -> Option<Self> {
@@ -161,6 +159,8 @@ impl Binaries {
         Self::inspect(&dir).ok().or_else(|| Some(Self { dir, major: version.parse().ok()?, version }))
     }
 
+    /// Finds the programs of a major version. A cluster runs only on the major version that created
+    /// it.
     pub(crate) fn of_major(major: u32) -> Result<Option<Self>> {
         Self::find_where(|found| found.major == major)
     }

@@ -1,5 +1,6 @@
 use crate::account::{Account, Mode};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -114,7 +115,7 @@ impl Home {
         if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
             return Err(Error::new(format!("{} was replaced while it was opened", path.display())));
         }
-        file.lock().map_err(Error::at("cannot lock", &path))?;
+        lock(&file, &path)?;
         Ok(file)
     }
 

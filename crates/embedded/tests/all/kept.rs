@@ -1,9 +1,11 @@
 use crate::again::{self, Folder, here, is_alive, words};
 use crate::speak::ask;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 use trunkline_embedded::{Cluster, Stop};
 
 #[test]
@@ -83,8 +85,6 @@ fn two_processes_that_start_the_same_cluster_share_one_server() {
 }
 
 #[test]
-fn a_long_path_has_its_socket_elsewhere() {
-#[test]
 fn wait_for_another_process_is_reported() {
     let folder = Folder::new();
     let path = folder.0.join("queue");
@@ -121,6 +121,8 @@ fn server_is_stopped_although_no_programs_are_found() {
     assert_eq!(Cluster::status(&path), None, "{said}");
 }
 
+#[test]
+fn a_long_path_has_its_socket_elsewhere() {
     let folder = Folder::new();
     let path = folder.0.join("a long, long name ".repeat(6));
     let cluster = Cluster::at(&path).start().unwrap();
@@ -205,8 +207,6 @@ fn log_is_read_with_the_rights_of_the_account() {
     assert!(is_readable || !error.contains("a secret"), "{error}");
 }
 
-/// Returns true if a process waits for the lock on the file.
-#[cfg(target_os = "linux")]
 #[test]
 fn long_log_is_shortened_while_the_server_runs() {
     let folder = Folder::new();
@@ -221,6 +221,8 @@ fn long_log_is_shortened_while_the_server_runs() {
     assert!(lines.contains("it goes on") && !lines.contains('\0'), "{lines}");
 }
 
+/// Returns true if a process waits for the lock on the file.
+#[cfg(target_os = "linux")]
 fn is_waited_for(file: &std::path::Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let inode = format!(":{} ", file.metadata().unwrap().ino());
