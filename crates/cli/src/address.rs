@@ -15,6 +15,14 @@ pub fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<
     Some(shown.collect::<Vec<_>>().join(" "))
 }
 
+/// Returns the names of the variables that may contain a password.
+pub fn secret_variables(variable: impl Fn(&str) -> Option<String>) -> Vec<&'static str> {
+    let holds_string = |name: &&str| variable(name).is_some_and(|value| value.contains("://") || value.contains('='));
+    let others =
+        ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE"].into_iter().filter(holds_string);
+    ["DATABASE_URL", "PGPASSWORD"].into_iter().chain(others).collect()
+}
+
 /// Returns the connection string with the requested schema. The library refuses a connection string
 /// that names another schema.
 pub fn in_schema(url: &str, schema: Option<&str>) -> String {
@@ -114,7 +122,7 @@ fn words_without_secrets(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{said_by_environment, without_secrets};
+    use super::{said_by_environment, secret_variables, without_secrets};
 
     #[test]
     fn the_environment_names_a_database_or_none() {
@@ -128,6 +136,18 @@ mod tests {
         assert_eq!(said(&[("PGHOSTADDR", "::1"), ("PGDATABASE", "d")]), "PGHOSTADDR=::1 PGDATABASE=d");
         assert_eq!(said(&[("PGDATABASE", "postgres://u:secret@h/d")]), "PGDATABASE=…");
         assert_eq!(said(&[("PGDATABASE", "host=h password=secret")]), "PGDATABASE=…");
+    }
+
+    #[test]
+    fn variable_with_a_connection_string_is_secret() {
+        let secret =
+            |value: &'static str| secret_variables(move |name| (name == "PGDATABASE").then(|| value.to_owned()));
+        for plain in ["app", "app@azure", "@socket", "my app"] {
+            assert_eq!(secret(plain), ["DATABASE_URL", "PGPASSWORD"], "{plain}");
+        }
+        for string in ["postgres://u:secret@h/d", "dbname=app password = secret"] {
+            assert_eq!(secret(string), ["DATABASE_URL", "PGPASSWORD", "PGDATABASE"], "{string}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The database that the verbs work on.
 
+use clap::{ArgMatches, parser::ValueSource};
 use trunkline::{Db, Payload, Queue, Readable, shards};
 use trunkline_embedded::Cluster;
 
@@ -32,7 +33,6 @@ pub struct Database {
         env = "DATABASE_URL",
         hide_env_values = true,
         value_name = "URL",
-        value_parser = named,
         value_delimiter = '\n'
     )]
     pub urls: Vec<String>,
@@ -51,12 +51,16 @@ pub struct Database {
 
 /// Refuses an empty option, such as the value of an unset shell variable, because an empty option
 /// would select another database. The environment variable may be empty.
-fn named(url: &str) -> std::result::Result<String, &'static str> {
-    let has_empty_line = |text: String| text.split('\n').any(|line| line.trim().is_empty());
-    if url.trim().is_empty() && !std::env::var("DATABASE_URL").is_ok_and(has_empty_line) {
-        return Err("the connection string is empty; name a database, or leave the option out");
+pub fn check_options(given: &ArgMatches) -> Result<()> {
+    if let Some((_, given)) = given.subcommand() {
+        return check_options(given); // has the options of all commands, wherever they were given
     }
-    Ok(url.to_owned())
+    let is_option = given.value_source("urls") == Some(ValueSource::CommandLine);
+    if is_option && given.get_many("urls").is_some_and(|mut urls| urls.any(|url: &String| url.trim().is_empty())) {
+        return Err(Error::usage("--database-url: the connection string is empty")
+            .hint("name a database, or leave the option out"));
+    }
+    Ok(())
 }
 
 impl Database {

@@ -230,9 +230,9 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
 
 fn main() -> ExitCode {
     warnings::show();
-    let program =
-        Program::from_arg_matches(&help::with_negative_values(help::laid_out(Program::command())).get_matches());
-    match on_runtime(program.unwrap_or_else(|wrong| wrong.exit())) {
+    let given = help::with_negative_values(help::laid_out(Program::command())).get_matches();
+    let program = Program::from_arg_matches(&given).unwrap_or_else(|wrong| wrong.exit());
+    match database::check_options(&given).and_then(|()| on_runtime(program)) {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error must not cause a panic

@@ -65,11 +65,15 @@ impl Cluster {
         }
         let account = Account::of_the_server()?.of_the_owner(&path.join("data"));
         let home = Home::kept(path, &account)?;
-        let _lock = home.lock()?;
+        let _lock = home.lock(&account)?;
         // Checks again, because another process may have stopped the server before this one got the
         // lock.
         match Running::in_data(&home.data()) {
-            Some(_) => Self::at(path).stay(true).start_kept(account, home).map(Some),
+            Some(_) => {
+                let mut builder = Self::at(path).stay(true);
+                builder.binaries = Binaries::of_server(&home.data());
+                builder.start_kept(account, home).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -184,7 +188,7 @@ impl Builder {
         let Some(path) = self.path.take() else { return self.start_temporary(account) };
         let account = account.of_the_owner(&path.join("data"));
         let home = Home::kept(&path, &account)?;
-        let lock = home.lock()?;
+        let lock = home.lock(&account)?;
         let cluster = self.start_kept(account, home)?;
         drop(lock);
         Ok(cluster)

@@ -86,7 +86,8 @@ impl Cluster {
         self.home.data()
     }
 
-    /// Returns the server's log file.
+    /// Returns the server's log file. A start moves the lines of a log above 16 MiB into
+    /// `server.log.1`, also if the server is already running. In between, the log has no limit.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.home.log()
@@ -116,7 +117,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn stop(&self, how: Stop) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         server::stop(&self.account, &self.home.data(), how)
     }
 
@@ -133,7 +134,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn start_again(&self) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         self.run().map(drop)
     }
 
@@ -147,7 +148,7 @@ impl Cluster {
     /// # Ok::<(), trunkline_embedded::Error>(())
     /// ```
     pub fn restart(&self, how: Stop) -> Result<()> {
-        let _lock = self.home.lock()?;
+        let _lock = self.home.lock(&self.account)?;
         server::stop(&self.account, &self.home.data(), how)?;
         self.run().map(drop)
     }
@@ -157,6 +158,7 @@ impl Cluster {
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
         if Running::in_data(&data).is_some() {
+            server::shorten_log(&self.account, &self.home);
             return server::ready(&data);
         }
         let input = || self.watchdog.as_ref().map_or_else(Stdio::null, Watchdog::leash);

@@ -1,9 +1,11 @@
 use crate::download::download;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::places;
 use crate::unpack::unpack;
 use std::env;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The newest version for which all jars have a published digest (18.6.0 has none for arm64).
@@ -34,17 +36,19 @@ pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
         return Ok(whole.join("bin"));
     }
     places::make(&folder)?;
-    let lock = folder.join("lock");
-    let lock =
-        File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(Error::at("cannot lock", &lock))?;
+    let path = folder.join("lock");
+    let locked = File::create(&path).map_err(Error::at("cannot create", &path))?;
+    lock(&locked, &path)?;
     if !whole.exists() {
         let partial = folder.join("partial");
         let brought = bring(&partial, &platform, digest, progress)
-            .and_then(|()| fs::rename(partial.join("postgres"), &whole).map_err(Error::at("cannot create", &whole)));
+            .and_then(|()| sync(&partial.join("postgres")).map_err(Error::at("cannot write", &partial)))
+            .and_then(|()| fs::rename(partial.join("postgres"), &whole).map_err(Error::at("cannot create", &whole)))
+            .and_then(|()| sync_one(&folder).map_err(Error::at("cannot write", &folder)));
         let _ = fs::remove_dir_all(&partial);
         brought?;
     }
-    drop(lock);
+    drop(locked);
     Ok(whole.join("bin"))
 }
 
@@ -58,6 +62,25 @@ fn bring(partial: &Path, platform: &str, digest: &str, progress: impl FnMut(u64,
     let jar = partial.join("jar");
     download(&url, digest, &jar, progress)?;
     unpack(&jar, &postgres)
+}
+
+/// Writes everything in a folder to the disk. Without this, the files could be empty after a power
+/// failure although the folder has its name, and would never be fetched again.
+fn sync(folder: &Path) -> io::Result<()> {
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            sync(&entry.path())?;
+        } else if kind.is_file() {
+            sync_one(&entry.path())?;
+        }
+    }
+    sync_one(folder)
+}
+
+fn sync_one(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 fn platform() -> String {

@@ -3,7 +3,8 @@ use crate::error::{Error, Result};
 use crate::fetch::fetch;
 use crate::places;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
 const OLDEST_MAJOR: u32 = 14;
@@ -90,7 +91,13 @@ impl Binaries {
     /// ```
     pub fn fetch(progress: impl FnMut(u64, u64)) -> Result<Self> {
         let dir = fetch(progress)?;
-        Self::inspect(&dir).map_err(|why| Error::new(format!("the fetched PostgreSQL does not run here: {why}")))
+        Self::inspect(&dir).map_err(|why| {
+            let whole = dir.parent().unwrap_or(&dir).display();
+            Error::new(format!(
+                "the fetched PostgreSQL does not run here: {why}. If its files are damaged, remove the folder {whole}, and \
+                 it is fetched again"
+            ))
+        })
     }
 
     /// Returns the programs in a folder. Fails if one of the three is missing, does not run, or is
@@ -101,6 +108,8 @@ impl Binaries {
     /// assert!(error.to_string().contains("/nowhere"));
     /// ```
     pub fn inspect(dir: &Path) -> Result<Self> {
+        // Programs are run in another folder, in which a relative path leads elsewhere.
+        let dir = path::absolute(dir).map_err(Error::at("cannot find the folder", dir))?;
         for program in ["postgres", "initdb", "pg_ctl"] {
             if !dir.join(program).is_file() {
                 return Err(Error::new(format!("the folder {} holds no `{program}`", dir.display())));
@@ -119,7 +128,7 @@ impl Binaries {
             let what = format!("{} is PostgreSQL {version}; {OLDEST_MAJOR} or newer is needed", postgres.display());
             return Err(Error::new(what));
         }
-        Ok(Self { dir: dir.to_owned(), version, major })
+        Ok(Self { dir, version, major })
     }
 
     /// Returns the folder of the programs.
@@ -138,6 +147,16 @@ impl Binaries {
     #[must_use]
     pub fn major(&self) -> u32 {
         self.major
+    }
+
+    /// Returns the programs of the server that runs in a data folder. They may have been removed
+    /// since it was started, and a server can be stopped without them.
+    pub(crate) fn of_server(data: &Path) -> Option<Self> {
+        let options = fs::read_to_string(data.join("postmaster.opts")).ok()?;
+        let dir = Path::new(options.split(" \"").next()?.trim_end()).parent()?.to_owned();
+        let created_by = fs::read_to_string(data.join("PG_VERSION")).ok()?;
+        let version = created_by.trim().to_owned();
+        Self::inspect(&dir).ok().or_else(|| Some(Self { dir, major: version.parse().ok()?, version }))
     }
 
     /// Finds the programs of a major version. A cluster runs only on the major version that created

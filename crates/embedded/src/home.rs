@@ -1,7 +1,8 @@
-use crate::account::Account;
+use crate::account::{Account, Mode};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
@@ -97,12 +98,24 @@ impl Home {
 
     /// Locks the cluster, so that only one process at a time creates, starts or stops it. Dropping
     /// the file releases the lock.
-    pub(crate) fn lock(&self) -> Result<File> {
+    ///
+    /// The folder belongs to the account. Root creates the file as this account and refuses a link,
+    /// which could lead to any file of the system.
+    pub(crate) fn lock(&self, account: &Account) -> Result<File> {
         let path = self.root.join("lock");
-        let mut options = OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(false).open(&path).map_err(Error::at("cannot open", &path))?;
-        file.lock().map_err(Error::at("cannot lock", &path))?;
+        if path.symlink_metadata().is_err() {
+            account.write(&path, "", Mode::Append)?;
+        }
+        let there = path.symlink_metadata().map_err(Error::at("cannot find", &path))?;
+        if !there.is_file() {
+            return Err(Error::new(format!("{} is not a file: remove it", path.display())));
+        }
+        let file = OpenOptions::new().write(true).open(&path).map_err(Error::at("cannot open", &path))?;
+        let opened = file.metadata().map_err(Error::at("cannot open", &path))?;
+        if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
+            return Err(Error::new(format!("{} was replaced while it was opened", path.display())));
+        }
+        lock(&file, &path)?;
         Ok(file)
     }
 

@@ -58,6 +58,7 @@
 
 mod error;
 mod account;
+mod lock;
 mod places;
 mod download;
 mod unpack;

@@ -40,7 +40,7 @@ pub(crate) fn create(account: &Account, binaries: &Binaries, home: &Home, durabl
     if !durable {
         initdb.arg("--no-sync");
     }
-    run(initdb.stdin(input), "create a cluster", None)?;
+    run(initdb.stdin(input), "create a cluster").map_err(Error::new)?;
     let include = format!("\ninclude_if_exists = '{}'\n", settings::FILE);
     account.write(&new.join("postgresql.conf"), &include, Mode::Append)?;
     fs::rename(&new, &data).map_err(Error::at("cannot rename", &new))
@@ -57,9 +57,7 @@ pub(crate) fn start(
     let (data, log) = (home.data(), home.log());
     account.write(&data.join(settings::FILE), &settings::file(settings, home.socket_dir())?, Mode::Replace)?;
     running::forget_stale(&data);
-    if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
-        let _ = fs::rename(&log, home.root().join("server.log.1"));
-    }
+    shorten_log(account, home);
     let before = log.metadata().map_or(0, |log| log.len());
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
@@ -71,8 +69,23 @@ pub(crate) fn start(
         pg_ctl.env("LD_LIBRARY_PATH", libraries);
     }
     pg_ctl.envs(environment.iter().map(|(name, value)| (name, value)));
-    run(pg_ctl.stdin(input), "start the server", Some((&log, before)))?;
+    run(pg_ctl.stdin(input), "start the server").map_err(|mut text| {
+        let (new, log) = (last_lines(&new_lines(account, &log, before)), log.display());
+        let _ = write!(text, "\nThe end of {log} shows the reason; fix it and start again:\n{new}");
+        Error::new(text)
+    })?;
     ready(&data)
+}
+
+/// Moves the lines of a long log into a second file, which replaces an older one. The server may be
+/// running: it appends to the same file, which becomes empty. The few lines that it writes in
+/// between are lost.
+pub(crate) fn shorten_log(account: &Account, home: &Home) {
+    let (log, older) = (home.log(), home.root().join("server.log.1"));
+    if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
+        // If this fails, the log stays as it is, and the next start tries again.
+        let _ = account.shell(r#"cp -- "$0" "$1" && : > "$0""#, &[log.as_os_str(), older.as_os_str()]);
+    }
 }
 
 /// Waits until the server accepts connections. Another process may just have started the server.
@@ -99,22 +112,22 @@ pub(crate) fn stop(account: &Account, data: &Path, how: Stop) -> Result<()> {
     running::wait_until(STOP_LIMIT, &what, || Running::in_data(data).is_none().then_some(()))
 }
 
-/// Runs a command. `log` is the server's log file and its previous length.
-fn run(command: &mut Command, what: &str, log: Option<(&Path, u64)>) -> Result<()> {
+/// Runs a command. Fails with a text that contains the end of its standard error.
+fn run(command: &mut Command, what: &str) -> std::result::Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(Error::because(format!("cannot run {program}")))?;
+    let output = command.output().map_err(|cause| format!("cannot run {program}: {cause}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let mut text = format!("cannot {what}: {program} failed: {}", last_lines(&said));
-    if let Some((log, before)) = log {
-        let all = fs::read(log).unwrap_or_default();
-        let new = String::from_utf8_lossy(all.get(before as usize..).unwrap_or_default());
-        let (log, new) = (log.display(), last_lines(&new));
-        let _ = write!(text, "\nThe end of {log} shows the reason; fix it and start again:\n{new}");
-    }
-    Err(Error::new(text))
+    Err(format!("cannot {what}: {program} failed: {}", last_lines(&String::from_utf8_lossy(&output.stderr))))
+}
+
+/// Returns what was appended to the log since it had the length `before`. Reads it as the account,
+/// because root would follow a symbolic link.
+fn new_lines(account: &Account, log: &Path, before: u64) -> String {
+    let from = format!("+{}", before + 1);
+    let read = account.shell(r#"tail -c "$1" -- "$0""#, &[log.as_os_str(), from.as_ref()]);
+    read.map_or_else(|_| String::new(), |read| String::from_utf8_lossy(&read.stdout).into_owned())
 }
 
 fn last_lines(text: &str) -> String {

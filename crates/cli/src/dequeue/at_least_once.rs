@@ -27,7 +27,10 @@ impl Delivery {
         let delivered = self.outlet.end(self.stop.is_asked()).await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
-        outcome.and(settled)
+        self.complete(match outcome {
+            Err(Error::OutputClosed) => settled.and(outcome), // a reader that is gone is no error, so it hides none
+            outcome => outcome.and(settled),
+        })
     }
 
     async fn lease_and_print(&mut self, held: &mut Held) -> Result<()> {

@@ -52,7 +52,7 @@ impl Delivery {
                 break;
             }
         }
-        Ok(())
+        self.complete(Ok(()))
     }
 
     /// Waits until the messages that end at these bytes are written. After a signal, waits at most

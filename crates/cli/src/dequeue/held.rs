@@ -54,17 +54,10 @@ impl Held {
 
     /// Acknowledges the messages that end within the first `delivered` bytes.
     pub async fn acknowledge(&mut self, queue: &AnyQueue<Text>, delivered: u64) -> Result<()> {
-        let read = |leases: &VecDeque<Sent>| leases.partition_point(|sent| sent.end <= delivered);
-        let count = read(&self.leases);
+        let count = self.leases.partition_point(|sent| sent.end <= delivered);
         let leases = self.leases.range(..count).map(|sent| sent.lent).collect();
         let outcome = queue.end(leases, if self.keep { End::Archive } else { End::Ack }).await;
-        if outcome.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
-            self.leases.range_mut(..count).for_each(|sent| sent.unanswered = true);
-        }
-        self.note_lost(outcome)?;
-        let left = read(&self.leases); // counts again, without the lost leases
-        self.leases.drain(..left);
-        Ok(())
+        self.note(count, outcome, true)
     }
 
     /// Acknowledges the messages that end within the first `delivered` bytes. Extends the leases of
@@ -77,7 +70,7 @@ impl Held {
     async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
         self.extended = Instant::now();
         let outcome = queue.end(self.all(), End::Extend(by)).await;
-        self.note_lost(outcome)
+        self.note(self.leases.len(), outcome, false)
     }
 
     pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {
@@ -93,21 +86,30 @@ impl Held {
         self.leases.iter().map(|sent| sent.lent).collect()
     }
 
-    /// Drops the leases that were lost. If the error is another one, returns it.
-    fn note_lost(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
-        match outcome {
-            Err(error) if error.is_lease_lost() => {
-                let lost = lost(&error);
-                let (late, unsure) = (&mut self.late, &mut self.unsure);
-                self.leases.retain(|sent| {
-                    let is_lost = lost.contains(&sent.lent.id());
-                    *(if sent.unanswered { &mut *unsure } else { &mut *late }) += u64::from(is_lost);
-                    !is_lost
-                });
-                Ok(())
+    /// Notes the outcome of a call for the first `count` leases, which ended those that were not
+    /// lost if `ends`. Drops all leases that have ended. Returns an error of any other kind.
+    fn note(&mut self, count: usize, outcome: trunkline::Result<()>, ends: bool) -> Result<()> {
+        let Err(error) = outcome else {
+            self.leases.drain(..if ends { count } else { 0 });
+            return Ok(());
+        };
+        let (lost, mut at) = (lost(&error), 0);
+        let (late, unsure) = (&mut self.late, &mut self.unsure);
+        self.leases.retain_mut(|sent| {
+            at += 1;
+            if at > count {
+                return true;
             }
-            outcome => Ok(outcome?),
-        }
+            if lost.contains(&sent.lent.id()) {
+                *(if sent.unanswered { &mut *unsure } else { &mut *late }) += 1;
+                return false;
+            }
+            // On each server, the call succeeds for all other leases if some are lost.
+            let error = error_of(&error, sent.lent).filter(|error| !error.is_lease_lost());
+            sent.unanswered |= ends && error.is_some_and(trunkline::Error::is_outcome_unknown);
+            !ends || error.is_some()
+        });
+        if error.is_lease_lost() { Ok(()) } else { Err(error.into()) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -129,6 +131,13 @@ impl Held {
             ));
         }
     }
+}
+
+/// Returns the error of the server that has the lease, or `None` if the call succeeded there.
+fn error_of(error: &trunkline::Error, lent: Lent) -> Option<&trunkline::Error> {
+    let Some(shard) = lent.shard else { return Some(error) };
+    let is_its = |(name, _): &&(String, trunkline::Error)| *name == shard.to_string();
+    error.shards().iter().find(is_its).map(|(_, error)| error)
 }
 
 /// Returns the ids of the messages whose leases were lost, on one server or on several.

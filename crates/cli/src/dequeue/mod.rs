@@ -31,8 +31,14 @@ use crate::{
 A payload is printed unchanged, followed by a line break. So a payload that contains line breaks
 becomes several lines. With --json each message is one line: an object with id, attempt, enqueued_at,
 metadata and payload (payload_hex, in hexadecimal digits, if the bytes are not text; unchanged JSON
-if the queue's payloads are JSON). It has no due time, because every dequeued message was due.
-`trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
+if the queue's payloads are JSON). It has no due time, because every dequeued message was due, and
+neither priority nor unique key nor columns that you added.
+`trunkline enqueue --json-lines` reads such lines into another queue, as new messages. But a pipe is no
+safe way to move messages: what `enqueue` has read counts as delivered, and is lost if `enqueue` is
+killed before it has enqueued it, or ends early without --bad-lines FILE. Inside a database, a
+statement moves all messages or none:
+  select trunkline.enqueue('letters', payload, metadata => metadata)
+  from trunkline.take('emails', 1000);
 
 With at-least-once, a message is acknowledged only after it was written and, if standard output is a
 pipe, read from it; leases are extended while a slow reader reads. So read the output while the
@@ -47,7 +53,7 @@ Examples:
   trunkline dequeue words -n 10 | sort
   trunkline dequeue alarms --direct               those of `enqueue --direct`, without the disk
   trunkline dequeue emails --follow | while read -r email; do …; done
-  trunkline dequeue emails --json | trunkline enqueue letters --json-lines -")]
+  trunkline dequeue emails --json --archive > emails.ndjson")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The queue
@@ -158,6 +164,15 @@ impl Delivery {
             () = self.stop.asked() => {}
         }
         Ok(())
+    }
+
+    /// Returns the outcome of a delivery. If it ended because no more messages were due, fails if a
+    /// server was away, because that server may hold due messages.
+    fn complete(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Ok(()) if !self.follow && self.left > 0 && !self.stop.is_asked() => self.queue.complete(Ok(())),
+            outcome => outcome,
+        }
     }
 
     fn chunk(&mut self, messages: &[(Id, Message<Text>)], mut each: impl FnMut(Lent, u64)) -> Chunk {

@@ -83,6 +83,24 @@ impl BadLines {
         Ok(())
     }
 
+    /// Saves lines that were read from a stream and not enqueued, because the command ends early.
+    /// Their order stays. Returns a sentence about them, if there are any.
+    pub fn keep(&mut self, unsent: &[Text]) -> Option<String> {
+        let count = match unsent.len() as u64 {
+            0 => return None,
+            1 => "one line was read from the stream and not enqueued".to_owned(),
+            count => format!("{} lines were read from the stream and not enqueued", thousands(count)),
+        };
+        let (Some(file), Fate::Aside(path)) = (&mut self.aside, &self.fate) else {
+            return Some(format!("{count}: --bad-lines FILE saves such lines"));
+        };
+        let all: Vec<u8> = unsent.iter().flat_map(|line| [line.0.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
+        Some(match file.write_all(&all) {
+            Ok(()) => format!("{count}, and appended to {}", path.display()),
+            Err(cause) => format!("{count}, and cannot be written to {}: {cause}", path.display()),
+        })
+    }
+
     /// Reports the number of bad lines.
     pub fn tell(&self) {
         let count = thousands(self.count);

@@ -35,7 +35,7 @@ pub struct Entry<'a> {
     due: Due,
     metadata: Metadata,
     priority: u8,
-    unique: Option<Unique>,
+    pub unique: Option<Unique>,
     key: Option<String>,
     columns: Metadata,
 }

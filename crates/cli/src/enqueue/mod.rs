@@ -76,6 +76,10 @@ ends the program in any case. Lines are enqueued as they arrive, many at a time.
 another message has is not enqueued, or replaces that message; the number of these lines is reported on
 standard error.
 
+The program reads a pipe ahead of what it enqueues. If it ends early, because of a bad line, the
+database or a signal, it reports how many lines it has read and not enqueued. They are no longer in the
+pipe. --bad-lines FILE appends them to FILE, in their order, together with bad lines.
+
 Examples:
   trunkline queue create words --type text
   trunkline enqueue words 'one message' 'and another'      prints their ids
@@ -90,7 +94,7 @@ Examples:
   trunkline enqueue emails '{\"to\": \"a@example.org\"}'
   trunkline enqueue emails --lines emails.ndjson --bad-lines rejected.ndjson
   echo '{\"payload\": {\"to\": \"b@example.org\"}, \"delay\": 90}' | trunkline enqueue emails --json-lines -
-  trunkline dequeue words -n 1 --json | trunkline enqueue words --delay 1h --json-lines -
+  trunkline archive words --json | trunkline enqueue words --delay 1h --json-lines -
   trunkline queue create reports --type text --uniqueness
   trunkline enqueue reports --unique acme 'of acme'         prints the id of the one that is there
   trunkline enqueue reports --unique acme --replace --delay 10s 'of acme, again'")]
@@ -215,35 +219,41 @@ fn named_once(option: &str, values: &[(String, String)]) -> Result<()> {
 /// Enqueues chunks one after another, so that messages become due in the order of their lines.
 async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     let mut stop = Stop::on_signals()?;
-    loop {
+    let failed = loop {
         let chunk = tokio::select! {
             chunk = lines.next() => chunk,
-            () = stop.asked() => break,
+            () = stop.asked() => break None,
         };
-        let outcome = match chunk {
-            None => break,
-            Some(Ok(chunk)) => load.enqueue(&chunk).await,
-            Some(Err(error)) => Err(error),
+        let mut chunk = match chunk {
+            None => break None,
+            Some(Ok(chunk)) => chunk,
+            Some(Err(error)) => break Some((error, Vec::new())),
         };
-        if let Err(error) = outcome {
-            lines.bar.finish_and_clear();
-            load.bad.tell();
-            load.taken.tell();
-            return Err(load.ended_by(&error));
+        let before = load.read();
+        if let Err(error) = load.enqueue(&chunk).await {
+            break Some((error, chunk.split_off((load.read() - before) as usize)));
         }
         lines.bar.set_message(format!("{} messages", thousands(load.enqueued)));
-    }
+    };
     lines.bar.finish_and_clear();
     load.bad.tell();
     load.taken.tell();
+    if let Some((error, mut left)) = failed {
+        left.extend(lines.read_ahead().await);
+        let kept = load.bad.keep(if lines.is_stream() { &left } else { &[] });
+        return Err(load.ended_by(&error, kept));
+    }
     let printed = print::done([load.enqueued].iter());
     if stop.is_asked() {
         // Reports the interruption even if the output could not be written: Ctrl-C also ends the
         // reader of a pipe.
-        return Err(Error::new(format!("interrupted after {} lines", thousands(load.read()))).hint(format!(
-            "these lines are enqueued, except bad ones; continue with `tail -n +{} FILE`",
-            load.read() + 1
-        )));
+        let next = match load.bad.keep(&lines.read_ahead().await) {
+            None if lines.is_stream() => "no further line was read".to_owned(),
+            None => format!("continue with `tail -n +{} FILE`", load.read() + 1),
+            Some(kept) => kept,
+        };
+        return Err(Error::new(format!("interrupted after {} lines", thousands(load.read())))
+            .hint(format!("these lines are enqueued, except bad ones; {next}")));
     }
     printed
 }
@@ -297,10 +307,20 @@ impl LineLoad<'_> {
         Ok(())
     }
 
+    /// Splits messages into calls. A call reaches one server, and each unique key has its own.
+    fn calls<'a>(&self, all: &'a [Read<'a>]) -> Vec<&'a [Read<'a>]> {
+        let is_unique = |(_, entry): &Read<'_>| entry.as_ref().is_ok_and(|entry| entry.unique.is_some());
+        match self.queue {
+            AnyQueue::One(_) => vec![all],
+            AnyQueue::Sharded { .. } => all.chunk_by(|one, next| !is_unique(one) && !is_unique(next)).collect(),
+        }
+    }
+
     /// Enqueues messages. If some messages are refused, halves the list to find them, because
     /// neither the library nor the server names them.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
-        let mut parts = vec![all];
+        let mut parts = self.calls(all);
+        parts.reverse(); // the last one is enqueued next
         while let Some(part) = parts.pop() {
             let first = self.read() + 1;
             let entries = part.iter().filter_map(|(_, entry)| entry.as_ref().ok());
@@ -334,10 +354,12 @@ impl LineLoad<'_> {
         Ok(())
     }
 
-    /// Adds to an error how many of the preceding lines were enqueued.
-    fn ended_by(&self, error: &Error) -> Error {
+    /// Adds to an error how many of the preceding lines were enqueued, and what became of the lines
+    /// that were read after them.
+    fn ended_by(&self, error: &Error, kept: Option<String>) -> Error {
         let before = format!("the {} preceding lines were enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();
-        Error::new(text).hint(hint.map_or_else(|| before.clone(), |hint| format!("{before}; {hint}")))
+        let told: Vec<String> = [Some(before), hint, kept].into_iter().flatten().collect();
+        Error::new(text).hint(told.join("; "))
     }
 }

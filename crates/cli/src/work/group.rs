@@ -13,7 +13,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
-use crate::error::{Error, Result};
+use crate::{
+    address::secret_variables,
+    error::{Error, Result},
+};
 
 static RUNNING: Mutex<RunningGroups> = Mutex::new(RunningGroups { ids: BTreeSet::new(), guard: None });
 
@@ -41,7 +44,10 @@ fn running() -> MutexGuard<'static, RunningGroups> {
 pub fn guard() -> Result<()> {
     let mut guard = std::process::Command::new("sh");
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
-    guard.env_remove("DATABASE_URL").env_remove("PGPASSWORD").current_dir("/");
+    for name in secret_variables(|name| std::env::var(name).ok()) {
+        guard.env_remove(name);
+    }
+    guard.current_dir("/");
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // Terminal signals are meant for the program, which stops its commands gracefully.
     let started = guard.process_group(0).spawn();

@@ -26,7 +26,7 @@ use super::{
     lines::LastLines,
     output::{Output, Stream},
 };
-use crate::{any::Id, stop::Stop, text::Text, time};
+use crate::{address::secret_variables, any::Id, stop::Stop, text::Text, time};
 
 /// The exit code with which a command requests that its message is not retried.
 const DEAD: i32 = 100;
@@ -99,7 +99,9 @@ impl Job {
         if !self.pass_credentials {
             // Removes the credentials: if a command printed its environment, they would be in the
             // error of a dead letter.
-            command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
+            for name in secret_variables(|name| std::env::var(name).ok()) {
+                command.env_remove(name);
+            }
         }
         command.envs(self.environment(id, message)).kill_on_drop(true);
         command

@@ -10,7 +10,16 @@ mod counts;
 mod job;
 mod drain;
 
-use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{
+    fmt::Write,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 use trunkline::{Queue, RetryPolicy, Summary, Worker, shards};
@@ -35,7 +44,8 @@ The command is run by `sh -c` for each message, at least once. It finds
   what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
                   first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
                   the message is part of a trace; queue and id are the same at every attempt
-but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials).
+but not DATABASE_URL, PGPASSWORD and those of PGDATABASE, PGHOST and libpq's other variables that
+hold a connection string (see --pass-credentials).
 Its exit code decides what happens to the message:
   0               done
   100             dead at once: do not try again
@@ -103,8 +113,8 @@ pub struct Args {
     /// failed, and how long it took
     #[arg(long)]
     report: bool,
-    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are otherwise removed from its
-    /// environment
+    /// Let the command see `DATABASE_URL`, `PGPASSWORD` and connection strings in libpq's other
+    /// variables, which are otherwise removed from its environment
     #[arg(long)]
     pass_credentials: bool,
 }
@@ -141,12 +151,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let (give_up, shown) = (job.give_up.clone(), counts.clone());
     let worker = worker(&args, queue.clone(), job);
     let (shutdown_after, noted) = (args.shutdown_after, absent.clone());
+    let (all, is_drained) = (queue.clone(), Arc::new(AtomicBool::new(false)));
+    let drained = is_drained.clone();
     let ended = worker.run(async move {
         tokio::select! {
             () = stop.asked() => {}
             () = output.closed() => {}
             () = noted.noted() => {}
-            () = drain::drained(&queue, &counts), if args.drain => {}
+            () = drain::drained(&queue, &counts), if args.drain => drained.store(true, Ordering::Relaxed),
         }
         tokio::spawn(async move {
             tokio::time::sleep(shutdown_after).await;
@@ -164,7 +176,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if !database.quiet {
         print::note(told(&args.queue, &summary));
     }
-    absent.outcome().and(written)
+    absent.outcome().and(written)?;
+    if is_drained.load(Ordering::Relaxed) { all.complete(Ok(())) } else { Ok(()) }
 }
 
 /// A worker of one server or of several.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::fixture::{Trunkline, eventually, rows, signal, unset_database};
+use crate::fixture::{Trunkline, eventually, rows, signal, sql, unset_database};
 
 const NUMBERS: u32 = 30_000;
 
@@ -68,6 +68,23 @@ fn a_reader_that_goes_away_while_nothing_comes_ends_it() {
     assert_eq!(read(&mut out, 2), b"1\n");
     drop(out);
     assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn failed_release_is_an_error_even_without_a_reader() {
+    let trunkline = Trunkline::with_queue(&[]);
+    trunkline.ok(&["enqueue", "q", "1"]);
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    eventually("it is leased", || trunkline.json(&["stats", "--json"])[0]["leased"] == 1);
+    sql(
+        &trunkline.url,
+        "create function public.no() returns trigger language plpgsql as $$ begin raise exception 'no release'; end $$;
+         create trigger no before update on trunkline.queue_q for each row execute function public.no()",
+    );
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && error.contains("no release"), "{error}");
 }
 
 #[test]

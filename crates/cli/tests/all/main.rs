@@ -13,6 +13,7 @@ mod doctor;
 mod console;
 mod by_id;
 mod bad_lines;
+mod read_ahead;
 mod json_lines;
 mod metadata;
 mod errors;

@@ -54,15 +54,15 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     assert!(out.contains("by_variables") && said == wanted, "{out} {said}");
 
     // Tests an empty option, as from an unset shell variable. It must not select another database.
-    for variable in ["postgres://nowhere.invalid", ""] {
-        let mut empty = with_variables();
-        empty.args(["queue", "list", "--database-url="]).env_remove("DATABASE_URL");
-        if !variable.is_empty() {
-            empty.env("DATABASE_URL", variable);
+    for variable in [Some("postgres://nowhere.invalid"), Some(""), Some("\npostgres://nowhere.invalid"), None] {
+        for args in [["queue", "list", "--database-url="], ["--database-url= ", "queue", "list"]] {
+            let mut empty = with_variables();
+            empty.args(args).env_remove("DATABASE_URL").envs(variable.map(|variable| ("DATABASE_URL", variable)));
+            let output = empty.output().expect("the program runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2), "{said}");
+            assert!(said.contains("the connection string is empty"), "{variable:?}: {said}");
         }
-        let output = empty.output().expect("the program runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains("the connection string is empty"), "{said}");
     }
 
     let mut service = start();

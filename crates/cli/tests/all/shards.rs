@@ -243,11 +243,17 @@ fn result_that_lacks_a_server_is_an_error() {
         &["prune", "q", "--older-than", "1d"],
         &["compact", "q"],
         &["purge", "q", "--yes"],
+        &["dequeue", "q"],
+        &["dequeue", "q", "--mode", "at-most-once", "-n", "2"],
+        &["work", "q", "--drain", "--exec", "true"],
     ] {
         let (code, why) = both.fails(command);
         assert_eq!(code, 1, "{command:?}: {why}");
         assert!(why.contains("the result is only of the other servers: 127.0.0.1:1"), "{command:?}: {why}");
     }
+    both.ok(&["enqueue", "q", "y"]);
+    let got = both.run(&["dequeue", "q", "-n", "1"]);
+    assert!(got.status.success() && got.stdout == b"y\n", "as many as wanted: {got:?}");
     let stats = both.json(&["stats", "q", "--json"]);
     assert_eq!((&stats[0]["messages"], &stats[0]["partial"]), (&0.into(), &true.into()));
     assert!(stats[1..].iter().all(|part| part["partial"].is_null()), "{stats:?}");
@@ -295,4 +301,49 @@ fn drop_that_one_server_refused_is_resumed() {
     assert!(both.json(&["queue", "list", "--json"]).is_empty());
     let (code, why) = both.fails(&["queue", "drop", "q", "--yes"]);
     assert!(code == 1 && why.contains("no queue"), "{why}");
+}
+
+#[test]
+fn lines_with_unique_keys_are_enqueued_however_many_arrive_at_once() {
+    let both = two();
+    both.ok(&["queue", "create", "u", "--type", "int4", "--uniqueness"]);
+    let line = |n: u32| match n % 5 {
+        0 => format!("{{\"payload\":{n}}}\n"),
+        3 => format!("{{\"payload\":\"x\",\"unique\":\"key {n}\"}}\n"),
+        _ => format!("{{\"payload\":{n},\"unique\":\"key {n}\"}}\n"),
+    };
+    let lines: String = (0..50).map(line).collect();
+    for enqueued in ["40\n", "10\n"] {
+        let output = both.fed(&["enqueue", "u", "--json-lines", "-", "--bad-lines", "skip"], lines.as_bytes());
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), enqueued, "{output:?}");
+    }
+    assert_eq!(both.json(&["stats", "u", "--json"])[0]["messages"], 50);
+}
+
+/// One server acknowledges while the other is away. The retry reaches both.
+#[test]
+fn acknowledgement_that_one_server_missed_warns_of_no_message_of_the_other() {
+    let (one, away) = (Trunkline::bare(), Cluster::temporary().start().expect("a server"));
+    let both = Trunkline { url: format!("{}\n{}", one.url, away.url("postgres")) };
+    both.ok(&["migrate"]);
+    both.ok(&["queue", "create", "q", "--type", "text", "--lease", "600"]);
+    both.url.lines().for_each(|url| sql(url, "select trunkline.enqueue('q', 'x'::text)"));
+    let mut follower = both.start(&["dequeue", "q", "--follow", "-n", "2"]);
+    let leased = "select id from trunkline.queue_q where attempt > 0";
+    eventually("both are leased", || both.url.lines().all(|url| rows(url, leased).len() == 1));
+    away.stop(Stop::Immediate).expect("stopped");
+    let mut out = follower.stdout.take().expect("piped");
+    std::io::Read::read_exact(&mut out, &mut [0; 4]).expect("two lines");
+    eventually("one has acknowledged", || rows(&one.url, leased).is_empty());
+    let mut errors = std::io::BufReader::new(follower.stderr.as_mut().expect("piped"));
+    let mut said = String::new();
+    while !said.contains("trying again until the database answers") {
+        assert!(std::io::BufRead::read_line(&mut errors, &mut said).expect("text") > 0, "{said}");
+    }
+    away.start_again().expect("started");
+    let output = follower.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !said.contains("were delivered"), "{said}");
+    assert!(rows(&away.url("postgres"), "select id from trunkline.queue_q").is_empty());
 }

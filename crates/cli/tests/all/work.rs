@@ -128,14 +128,15 @@ fn a_command_need_not_read_its_input() {
 #[test]
 fn command_inherits_credentials_only_on_request() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
-    let exec = "echo ${DATABASE_URL:-no url} ${PGPASSWORD:-no password} ${PGHOST:-no host}";
+    let exec = "echo ${DATABASE_URL:-no url} ${PGPASSWORD:-no password} ${PGHOST:-no host} ${PGDATABASE:-no string}";
     for (more, seen) in [
-        (&[][..], "no url no password here".to_owned()),
-        (&["--pass-credentials"], format!("{} secret here", trunkline.url)),
+        (&[][..], "no url no password here no string".to_owned()),
+        (&["--pass-credentials"], format!("{} secret here host=h password=secret", trunkline.url)),
     ] {
         trunkline.ok(&["enqueue", "q", "x"]);
         let mut command = trunkline.command(&[&["work", "q", "--drain", "--exec", exec], more].concat());
-        let output = command.env("PGPASSWORD", "secret").env("PGHOST", "here").output().expect("it runs");
+        command.env("PGPASSWORD", "secret").env("PGHOST", "here").env("PGDATABASE", "host=h password=secret");
+        let output = command.output().expect("it runs");
         let (lines, _) = printed(&output);
         assert!(lines.len() == 1 && lines[0].ends_with(&format!(" | {seen}")), "{lines:?}");
     }

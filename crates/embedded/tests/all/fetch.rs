@@ -42,6 +42,19 @@ fn bytes_other_than_pinned_ones_are_refused_and_leave_nothing() {
     assert_eq!(left, ["lock"]);
 }
 
+#[test]
+fn damaged_fetch_names_the_folder_to_remove() {
+    let cache = Folder::new();
+    for platform in ["linux-amd64", "linux-amd64-alpine", "linux-arm64v8", "darwin-amd64", "darwin-arm64v8"] {
+        let bin = cache.0.join(format!("trunkline/postgres-18.4.0-{platform}/bin"));
+        std::fs::create_dir_all(&bin).unwrap();
+        ["postgres", "initdb", "pg_ctl"].iter().for_each(|name| std::fs::write(bin.join(name), "").unwrap());
+    }
+    let said = words(again::part("fetch::fetcher", &cache.0).env("XDG_CACHE_HOME", &cache.0).spawn().unwrap());
+    let whole = format!("remove the folder {}/trunkline/postgres-18.4.0-", cache.0.display());
+    assert!(said.contains("failed: the fetched PostgreSQL does not run here") && said.contains(&whole), "{said}");
+}
+
 /// Fetches 15 MB from Maven Central (71 MB on macOS), or from the mirror in `TRUNKLINE_MAVEN_URL`.
 #[test]
 #[ignore = "needs the network: fetches a PostgreSQL"]

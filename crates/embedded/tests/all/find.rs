@@ -30,6 +30,15 @@ fn a_right_trunkline_pg_bin_is_used() {
 }
 
 #[test]
+fn relative_trunkline_pg_bin_is_used_from_the_current_folder() {
+    let here = here();
+    let (parent, name) = (here.dir().parent().unwrap(), here.dir().file_name().unwrap());
+    let mut part = again::part("find::finder", here.dir());
+    let said = words(part.current_dir(parent).env("TRUNKLINE_PG_BIN", name).spawn().unwrap());
+    assert!(said.contains(&format!("found {} in {}.", here.version(), here.dir().display())), "{said}");
+}
+
+#[test]
 fn link_in_path_leads_to_the_folder_of_programs() {
     let (here, folder) = (here(), Folder::new());
     symlink(here.dir().join("postgres"), folder.0.join("postgres")).unwrap();

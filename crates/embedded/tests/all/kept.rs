@@ -1,6 +1,11 @@
 use crate::again::{self, Folder, here, is_alive, words};
 use crate::speak::ask;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 use trunkline_embedded::{Cluster, Stop};
 
 #[test]
@@ -80,6 +85,43 @@ fn two_processes_that_start_the_same_cluster_share_one_server() {
 }
 
 #[test]
+fn wait_for_another_process_is_reported() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).start().unwrap());
+    let lock = fs::File::options().write(true).open(path.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut part = again::part("kept::starter", &path).spawn().unwrap();
+    let (found, line) = mpsc::channel();
+    let mut lines = BufReader::new(part.stderr.take().unwrap()).lines().map_while(Result::ok);
+    std::thread::spawn(move || found.send(lines.find(|line| line.starts_with("waiting for another process"))));
+    let line = line.recv_timeout(Duration::from_secs(60));
+    drop(lock);
+    let wanted = format!("waiting for another process, which holds the lock {}/lock", path.display());
+    assert_eq!(line, Ok(Some(wanted)));
+    assert!(words(part).contains("process "));
+    Cluster::attach(&path).unwrap().unwrap().stop(Stop::Immediate).unwrap();
+}
+
+#[test]
+#[ignore = "a part in other tests"]
+fn stopper() {
+    if let Some(path) = again::argument() {
+        Cluster::attach(path).unwrap().unwrap().stop(Stop::Fast).unwrap();
+    }
+}
+
+#[test]
+fn server_is_stopped_although_no_programs_are_found() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).stay(true).start().unwrap());
+    assert_eq!(Cluster::attach(&path).unwrap().unwrap().binaries().version(), here().version());
+    let said = words(again::part("kept::stopper", &path).env("TRUNKLINE_PG_BIN", &folder.0).spawn().unwrap());
+    assert_eq!(Cluster::status(&path), None, "{said}");
+}
+
+#[test]
 fn a_long_path_has_its_socket_elsewhere() {
     let folder = Folder::new();
     let path = folder.0.join("a long, long name ".repeat(6));
@@ -125,6 +167,58 @@ fn a_cluster_of_another_version_is_refused_with_both_numbers() {
     fs::write(path.join("data/PG_VERSION"), "9\n").unwrap();
     let error = Cluster::at(&path).start().unwrap_err().to_string();
     assert!(error.contains("created by PostgreSQL 9") && error.contains(here().version()), "{error}");
+}
+
+#[test]
+fn lock_that_is_a_link_is_refused_and_not_followed() {
+    let folder = Folder::new();
+    let (path, elsewhere) = (folder.0.join("queue"), folder.0.join("elsewhere"));
+    fs::create_dir(&path).unwrap();
+    symlink(&elsewhere, path.join("lock")).unwrap();
+    let error = Cluster::at(&path).start().unwrap_err().to_string();
+    assert!(error.contains("lock is not a file") && !elsewhere.exists(), "{error}");
+    fs::write(&elsewhere, "").unwrap();
+    Cluster::at(&path).start().unwrap_err();
+}
+
+/// Without root, the account may read whatever the caller may read.
+#[test]
+fn log_is_read_with_the_rights_of_the_account() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    drop(Cluster::at(&path).start().unwrap());
+    let secret = folder.0.join("secret");
+    let mut file = fs::File::create(&secret).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_file(path.join("server.log")).unwrap();
+    symlink(&secret, path.join("server.log")).unwrap();
+    let is_readable = secret.metadata().unwrap().uid() == path.join("data").metadata().unwrap().uid();
+    let ended = AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                file.write_all(b"a secret\n").unwrap();
+            }
+        });
+        let error = Cluster::at(&path).setting("shared_buffers", "1000TB").start().unwrap_err().to_string();
+        ended.store(true, Ordering::Relaxed);
+        error
+    });
+    assert!(is_readable || !error.contains("a secret"), "{error}");
+}
+
+#[test]
+fn long_log_is_shortened_while_the_server_runs() {
+    let folder = Folder::new();
+    let cluster = Cluster::at(folder.0.join("queue")).start().unwrap();
+    let log = cluster.log_file();
+    fs::File::options().write(true).open(&log).unwrap().set_len(17 << 20).unwrap();
+    drop(Cluster::at(folder.0.join("queue")).start().unwrap());
+    assert!(log.metadata().unwrap().len() < 1 << 20);
+    assert_eq!(log.with_extension("log.1").metadata().unwrap().len(), 17 << 20);
+    ask(cluster.socket_dir(), cluster.port(), "DO $$ BEGIN RAISE LOG 'it goes on'; END $$");
+    let lines = fs::read_to_string(&log).unwrap();
+    assert!(lines.contains("it goes on") && !lines.contains('\0'), "{lines}");
 }
 
 /// Returns true if a process waits for the lock on the file.
