@@ -67,7 +67,16 @@ const TRIES: usize = 10;
 const TRIES_OF_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(300);
 
-pub const COOKIE: &str = "trunkline_console";
+const COOKIE: &str = "trunkline_console";
+
+/// Returns the name of the session's cookie. Browsers send a cookie to all ports of a host, so the
+/// name contains the port that the browser uses. Otherwise consoles on one host would end each
+/// other's sessions.
+pub fn cookie(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let port = host.and_then(|host| host.rsplit_once(':')?.1.parse::<u16>().ok());
+    port.map_or_else(|| COOKIE.to_owned(), |port| format!("{COOKIE}_{port}"))
+}
 
 /// Sessions and failed logins.
 #[derive(Debug)]
@@ -111,7 +120,7 @@ impl Guard {
             Access::Anybody => Some(self.plain("local", Role::Operator)),
             Access::Passwords(_) => {
                 let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-                let (visitor, begun) = sessions.get(&super::notice::cookie_named(headers, COOKIE)?)?;
+                let (visitor, begun) = sessions.get(&super::notice::cookie_named(headers, &cookie(headers))?)?;
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
@@ -163,7 +172,7 @@ impl Guard {
     }
 
     pub fn log_out(&self, headers: &HeaderMap) {
-        if let Some(id) = super::notice::cookie_named(headers, COOKIE) {
+        if let Some(id) = super::notice::cookie_named(headers, &cookie(headers)) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
     }

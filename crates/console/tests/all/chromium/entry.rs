@@ -160,3 +160,27 @@ async fn another_site_can_neither_act_nor_frame() {
     drop(browser);
     site.end().await;
 }
+
+/// Cookies do not distinguish the ports of a host.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
+async fn consoles_of_one_host_keep_their_sessions() {
+    let browser = Browser::lent().await;
+    let (one, other) = (with_users().await, with_users().await);
+    browser.log_in(&one, "ada", PASSWORD).await;
+    browser.log_in(&other, "ada", PASSWORD).await;
+    for site in [&one, &other] {
+        browser.open(site, "/queues/q").await;
+        assert_eq!(browser.path().await, "/queues/q");
+    }
+    browser.open(&one, "/").await;
+    browser.follow("form.out button").await;
+    for (site, path) in [(&one, "/login"), (&other, "/queues/q")] {
+        browser.open(site, "/queues/q").await;
+        assert_eq!(browser.path().await, path);
+    }
+    browser.said().await;
+    drop(browser);
+    one.end().await;
+    other.end().await;
+}
