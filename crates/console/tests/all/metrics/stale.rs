@@ -14,7 +14,8 @@ use trunkline_embedded::test_cluster;
 use super::{count, database, in_all_states};
 use crate::web::connect;
 
-const SOON: Duration = Duration::from_secs(150); // a sample is given up after half a minute, and so may be the next
+/// A sample is given up after half a minute, and so may be the next.
+const SOON: Duration = Duration::from_secs(150);
 
 /// Scrapes until the text fits.
 async fn until(metrics: &Metrics, db: &Db, fits: impl Fn(&str) -> bool) {
@@ -70,7 +71,7 @@ async fn forgetful() -> (u16, watch::Sender<bool>) {
                     _ = forgets.wait_for(|is| *is), if !is_late => {}
                 }
                 drop(server);
-                tokio::time::sleep(2 * SOON).await; // longer than the test: keeps the client's connection open
+                tokio::time::sleep(2 * SOON).await; // longer than the test: keeps the connection
             });
         }
     });
