@@ -96,6 +96,7 @@ async function rows(names) {
 }
 
 // Parts that are not in the events, such as charts and workers, are fetched again. They are replaced if they have changed, but not while they have the focus.
+// If the answer is the login page, the stream of numbers ends as well, and the page shows this.
 const parts = [...document.querySelectorAll("[data-renew]")];
 async function renew() {
   if (document.hidden) return;
@@ -110,8 +111,7 @@ async function renew() {
 }
 if (parts.length) setInterval(renew, 10000);
 
-const events = new EventSource(base + "/live");
-events.onmessage = (event) => {
+function receive(event) {
   const told = JSON.parse(event.data);
   tell(told.problem ? "The numbers are not being updated: " + told.problem : "");
   for (const place of document.querySelectorAll("[data-queue]")) {
@@ -122,10 +122,30 @@ events.onmessage = (event) => {
     judge(told.verdict);
     if (told.names) rows(told.names);
   }
-};
-events.onerror = () => {
-  tell("The console does not answer, so the numbers are not being updated.");
+}
+
+function doubt(why) {
+  tell(why + ", so the numbers are not being updated.");
   if (!verdict) return;
   verdict.className = "verdict unknown";
   write(document.getElementById("verdict"), "It is not known whether all is well");
-};
+}
+
+// A browser gives up a stream for good if the console or a proxy answers anything else, such as an error during a restart. So the page asks for
+// the reason and tries again after a pause.
+const PAUSE = 5000;
+function follow() {
+  const events = new EventSource(base + "/live");
+  events.onmessage = receive;
+  events.onerror = async () => {
+    const silent = "The console does not answer";
+    if (events.readyState !== EventSource.CLOSED) return doubt(silent); // the browser tries again by itself
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), PAUSE);
+    const answer = await fetch(base + "/live", { signal: stop.signal }).catch(() => null);
+    stop.abort();
+    doubt(answer && answer.status === 401 ? "The session has ended: reload the page to log in" : silent);
+    setTimeout(follow, PAUSE);
+  };
+}
+follow();

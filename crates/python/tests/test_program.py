@@ -222,6 +222,46 @@ def test_missing_app_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert "is a int, not a trunkline.App" in said("there:x")
 
 
+@pytest.mark.parametrize("options", [[], ["--drain"]])
+def test_processes_without_an_app_end(options: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline.worker.program", "nowhere:app", "--processes", "2", *options]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2 and "there is no module 'nowhere'" in ended.stderr, ended
+
+
+def test_processes_that_cannot_begin_to_drain_end(story: Story) -> None:
+    worker = story.start("--processes", "2", "--drain", "--queue", "nowhere")
+    told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 2 and "nowhere" in told, told
+
+
+#: The system refuses the second and the third process.
+REFUSES = """
+import logging, subprocess, sys
+from trunkline.worker import supervisor
+
+starts = []
+
+class Refusing(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        starts.append(self)
+        if len(starts) in (2, 3):
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        super().__init__(*arguments, **options)
+
+logging.basicConfig()
+subprocess.Popen = Refusing
+code = supervisor.supervise([sys.executable, "-c", "pass"], 2, False, "MARK", True)
+print("code", code, "after", len(starts))
+"""
+
+
+def test_a_process_that_the_system_refuses_is_started_later(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", REFUSES], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "code 0 after 4\n", ended
+    assert ended.stderr.count("Resource temporarily unavailable") == 2, ended
+
+
 def test_the_demo_counts_and_loses_nothing() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "trunkline", "demo", "--messages", "5000", "--json"], capture_output=True, text=True, check=True

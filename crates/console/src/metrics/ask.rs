@@ -70,9 +70,13 @@ pub async fn stores(db: &Db) -> Result<Vec<Store>> {
     alone(db, Text::of(db, sql!("stores")), (), COUNTING).await
 }
 
+/// Returns the figures of the database. Statements of the program that wait on its shared
+/// connections do not delay them.
 pub async fn database(db: &Db) -> Result<Database> {
-    let (schema_version, notifications, hidden_sessions) = run(db, sql!("database")).await?;
-    Ok(Database { schema_version, notifications, hidden_sessions, holders: run(db, sql!("horizon")).await? })
+    let (schema_version, notifications, hidden_sessions) =
+        alone(db, Text::of(db, sql!("database")), (), LISTING).await?;
+    let holders = alone(db, Text::of(db, sql!("horizon")), (), LISTING).await?;
+    Ok(Database { schema_version, notifications, hidden_sessions, holders })
 }
 
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
@@ -88,11 +92,7 @@ pub async fn counts_within(db: &Db, queue: &str, most: &str) -> Result<Counts> {
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
-async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
-    Text::of(db, text).run(db, ()).await
-}
-
-/// The server's time limit for the list of queues.
+/// The server's time limit for the list of queues, and for the figures of the database.
 const LISTING: &str = "10s";
 /// The server's time limit for a count.
 const COUNTING: &str = "10min";

@@ -34,6 +34,10 @@ use crate::reason::{is_late, reason};
 /// The reason why there are no samples, if the server does not answer in time.
 pub(crate) const SILENT: &str = "the database does not answer";
 
+/// The time after which a sample is given up although the server limits its statements: the
+/// network has forgotten the connection. First for the figures of the database, then for counts.
+const GIVEN_UP: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(660));
+
 /// The content type of an exposition.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -125,35 +129,35 @@ impl Metrics {
         let Ok(_looking) = self.looking.try_lock() else { return drop(self.looking.lock().await) };
         // Keeps the old samples if the connection breaks.
         let taken = self.take_samples(&db).await;
-        self.picture().problem = taken.err().map(|error| error.to_string());
+        self.picture().problem = taken.err();
     }
 
-    async fn take_samples(&self, db: &Db) -> Result<()> {
+    async fn take_samples(&self, db: &Db) -> std::result::Result<(), String> {
         let begun = Instant::now();
         let budget = self.picture().budget();
         let mut refused = None;
         if budget.is_due(self.picture().database.as_ref()) {
-            let answer = match ask::database(db).await {
+            let answer = match within(GIVEN_UP.0, ask::database(db)).await? {
                 Err(error) if error.sqlstate().is_some() => {
                     refused = Some(error); // continues, because the queues may still be countable
                     None
                 }
-                answer => Some(answer?),
+                answer => Some(answer.map_err(in_words)?),
             };
             self.picture().database = answer.map(|answer| Kept::now(answer, begun.elapsed()));
         }
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
-            let answer = match ask::stores(db).await {
+            let answer = match within(GIVEN_UP.1, ask::stores(db)).await? {
                 Err(error) if error.sqlstate().is_some() => Vec::new(), // a session has locked a table in the meantime
-                answer => answer?,
+                answer => answer.map_err(in_words)?,
             };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));
         }
         let next = self.picture().next();
         for queue in next {
             let begun = Instant::now();
-            let kept = match ask::counts(db, &queue).await {
+            let kept = match within(GIVEN_UP.1, ask::counts(db, &queue)).await? {
                 Ok(counts) => Kept::now(Some(counts), counts.took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
                 Err(error) if error.sqlstate().is_some() => {
@@ -162,17 +166,27 @@ impl Metrics {
                     }
                     Kept::now(None, begun.elapsed())
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(in_words(error)),
             };
             self.picture().counts.insert(queue, kept);
         }
-        refused.map_or(Ok(()), Err)
+        refused.map_or(Ok(()), |error| Err(in_words(error)))
     }
 
     /// Locks the samples. No task awaits anything while it holds the lock.
     fn picture(&self) -> MutexGuard<'_, Picture> {
         self.picture.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the answer, or the reason if it does not arrive within the time limit.
+async fn within<T>(limit: Duration, answer: impl Future<Output = T>) -> std::result::Result<T, String> {
+    timeout(limit, answer).await.map_err(|_| SILENT.to_owned())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes a value")]
+fn in_words(error: Error) -> String {
+    error.to_string()
 }
 
 /// Returns true if the queue was dropped after it was listed.

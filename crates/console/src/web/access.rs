@@ -59,15 +59,24 @@ pub struct Visitor {
 }
 
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// The maximum number of sessions.
-const SESSIONS: usize = 10_000;
+/// The maximum number of sessions of one user. The next login ends the user's oldest session.
+const OF_USER: usize = 100;
 /// The maximum number of failed logins per address within the time `WITHIN`.
 const TRIES: usize = 10;
 /// The maximum number of failed logins of all addresses within the time `WITHIN`.
 const TRIES_OF_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(300);
 
-pub const COOKIE: &str = "trunkline_console";
+const COOKIE: &str = "trunkline_console";
+
+/// Returns the name of the session's cookie. Browsers send a cookie to all ports of a host, so the
+/// name contains the port that the browser uses. Otherwise consoles on one host would end each
+/// other's sessions.
+pub fn cookie(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let port = host.and_then(|host| host.rsplit_once(':')?.1.parse::<u16>().ok());
+    port.map_or_else(|| COOKIE.to_owned(), |port| format!("{COOKIE}_{port}"))
+}
 
 /// Sessions and failed logins.
 #[derive(Debug)]
@@ -111,7 +120,7 @@ impl Guard {
             Access::Anybody => Some(self.plain("local", Role::Operator)),
             Access::Passwords(_) => {
                 let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-                let (visitor, begun) = sessions.get(&super::notice::cookie_named(headers, COOKIE)?)?;
+                let (visitor, begun) = sessions.get(&super::notice::cookie_named(headers, &cookie(headers))?)?;
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
@@ -149,8 +158,11 @@ impl Guard {
         let (id, csrf) = (secret(), secret());
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, (_, begun)| begun.elapsed() < SESSION);
-        if sessions.len() >= SESSIONS {
-            return Err(Refused::TooOften);
+        let of_user = sessions.iter().filter(|(_, (visitor, _))| visitor.name == user.name);
+        if of_user.clone().count() >= OF_USER
+            && let Some(oldest) = of_user.min_by_key(|(_, (_, begun))| *begun).map(|(id, _)| id.clone())
+        {
+            sessions.remove(&oldest);
         }
         sessions.insert(
             id.clone(),
@@ -160,7 +172,7 @@ impl Guard {
     }
 
     pub fn log_out(&self, headers: &HeaderMap) {
-        if let Some(id) = super::notice::cookie_named(headers, COOKIE) {
+        if let Some(id) = super::notice::cookie_named(headers, &cookie(headers)) {
             self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
     }
@@ -253,5 +265,43 @@ fn user(line: &str) -> Result<User, String> {
             Ok(User { name: name.to_owned(), role, hash: hash.to_owned() })
         }
         _ => Err("the hash is not an argon2 hash: `trunkline console --hash-password` prints one".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use argon2::{Algorithm, Params, PasswordHasher, Version, password_hash::SaltString};
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    /// Creates a user whose password is the name, with a hash that takes little time.
+    fn user(name: &str) -> User {
+        let params = Params::new(8, 1, 1, None).expect("valid");
+        let salt = SaltString::from_b64("c29tZSBzYWx0").expect("valid");
+        let hash = Argon2::new(Algorithm::Argon2id, Version::V0x13, params).hash_password(name.as_bytes(), &salt);
+        User { name: name.to_owned(), role: Role::Viewer, hash: hash.expect("hashed").to_string() }
+    }
+
+    #[test]
+    fn user_with_many_sessions_loses_the_oldest_and_locks_no_other_out() {
+        let guard = Guard::new(Access::Passwords(vec![user("ada"), user("eve")]), None);
+        let log_in = |name: &str| guard.log_in([127, 0, 0, 1].into(), name, name);
+        let is_known = |session: &str| {
+            let cookie = HeaderValue::from_str(&format!("trunkline_console={session}")).expect("a header");
+            guard.visitor(&HeaderMap::from_iter([(header::COOKIE, cookie)])).is_some()
+        };
+        let (eve, first) = (log_in("eve").expect("admitted"), log_in("ada").expect("admitted"));
+        let second = log_in("ada").expect("admitted");
+        for _ in 2..100 {
+            log_in("ada").expect("admitted");
+        }
+        assert!(is_known(&first) && is_known(&eve));
+        let last = log_in("ada").expect("admitted");
+        assert!(!is_known(&first) && is_known(&second) && is_known(&last) && is_known(&eve));
+        for _ in 0..10_000 {
+            log_in("ada").expect("admitted");
+        }
+        assert!(is_known(&eve) && log_in("eve").is_ok(), "whatever another user does");
     }
 }

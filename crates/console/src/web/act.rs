@@ -3,7 +3,7 @@
 
 use trunkline::{
     Db, Description, Result,
-    postgres::{Params, Statement},
+    postgres::{Params, Statement, Transaction},
 };
 
 use super::{
@@ -169,39 +169,42 @@ impl Action {
     }
 
     /// Runs the action and writes its audit entry, in one transaction. If a form with this token
-    /// has already acted, fails and changes nothing.
+    /// has already acted, fails and changes nothing. The transaction has a connection of its own,
+    /// so that no page waits behind an action that takes minutes or waits for a lock.
     pub async fn run(&self, db: &Db, is: &Description, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
         let of = (who, self.name(), queue, what.as_str(), token);
         let plain = |text: &str| noted(db, &Text::of(db, text), QUEUE, NO_ID);
+        let own = db.begin().await?;
+        drop(own.send(&Statement::<(), ()>::new(BOUNDS), ()).await?);
         let (count, id): (i64, Option<i64>) = match &self.deed {
-            Deed::Pause => plain(PAUSE).run(db, of).await?,
-            Deed::Resume => plain(RESUME).run(db, of).await?,
-            Deed::Purge => plain("select trunkline.purge($3) as n").run(db, of).await?,
+            Deed::Pause => plain(PAUSE).run_in(&own, of).await?,
+            Deed::Resume => plain(RESUME).run_in(&own, of).await?,
+            Deed::Purge => plain("select trunkline.purge($3) as n").run_in(&own, of).await?,
             Deed::Enqueue { payload, metadata, delay, priority, key } => {
                 let text = noted(db, &Text::of(db, sql!("enqueue")), QUEUE, ID);
                 let draft = (payload.as_str(), metadata.as_deref(), *delay, *priority, key.as_deref());
-                text.run(db, (of.0, of.1, of.2, of.3, of.4, draft.0, draft.1, draft.2, draft.3, draft.4)).await?
+                text.run_in(&own, (of.0, of.1, of.2, of.3, of.4, draft.0, draft.1, draft.2, draft.3, draft.4)).await?
             }
-            Deed::Cancel { id } => plain(CANCEL).run(db, (of.0, of.1, of.2, of.3, of.4, *id)).await?,
+            Deed::Cancel { id } => plain(CANCEL).run_in(&own, (of.0, of.1, of.2, of.3, of.4, *id)).await?,
             Deed::Reschedule { id, delay } => {
-                plain(RESCHEDULE).run(db, (of.0, of.1, of.2, of.3, of.4, *id, *delay)).await?
+                plain(RESCHEDULE).run_in(&own, (of.0, of.1, of.2, of.3, of.4, *id, *delay)).await?
             }
             Deed::Replay(letters) => {
                 let text = self.of_letters(db, letters, "select trunkline.replay($3, ids) as n from ids", NO_ID);
-                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
+                text.run_in(&own, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::Discard(letters) => {
                 let text = self.of_letters(db, letters, "select trunkline.discard($3, ids) as n from ids", NO_ID);
-                text.run(db, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
+                text.run_in(&own, (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE)).await?
             }
             Deed::ReplaySlowly { letters, rate } => {
                 let params = (of.0, of.1, of.2, of.3, of.4, letters.values(), AT_ONCE);
-                (self.replay_slowly(db, is, letters, *rate, params).await?, None)
+                (self.replay_slowly(&own, db, is, letters, *rate, params).await?, None)
             }
             Deed::Edit { id, payload } => {
                 let text = noted(db, &Text::of(db, sql!("edit")), QUEUE, ID);
-                text.run(db, (of.0, of.1, of.2, of.3, of.4, *id, payload.as_str())).await?
+                text.run_in(&own, (of.0, of.1, of.2, of.3, of.4, *id, payload.as_str())).await?
             }
             Deed::Schedule { name, deed } => {
                 let text = Text::of(
@@ -219,10 +222,11 @@ impl Action {
                     },
                 );
                 noted(db, &text, QUEUE_OF_SCHEDULE, NO_ID)
-                    .run(db, (of.0, of.1, of.2, of.3, of.4, name.as_str()))
+                    .run_in(&own, (of.0, of.1, of.2, of.3, of.4, name.as_str()))
                     .await?
             }
         };
+        own.commit().await?;
         Ok(Done { count, id })
     }
 
@@ -230,22 +234,20 @@ impl Action {
     /// replayed letter that is due too early.
     async fn replay_slowly<P: Params>(
         &self,
+        own: &Transaction,
         db: &Db,
         is: &Description,
         letters: &Sieve,
         rate: f64,
         params: P,
     ) -> Result<i64> {
-        let transaction = db.begin().await?;
-        drop(transaction.send(&Statement::<(), ()>::new(IN_CATALOG), ()).await?);
         let replay = self.of_letters(db, letters, sql!("replay_slowly"), "pg_catalog.array_agg(id order by id)");
-        let (count, ids): (i64, Option<Vec<i64>>) = replay.run_in(&transaction, params).await?;
+        let (count, ids): (i64, Option<Vec<i64>>) = replay.run_in(own, params).await?;
         if let Some(ids) = ids {
             let place = if is.partitions > 0 { ", place = u.due" } else { "" };
             let spread = Text::of(db, sql!("spread")).with("place", place).with_tables(&is.name);
-            let _: (i64, Option<String>) = spread.run_in(&transaction, (ids, rate, is.name.as_str())).await?;
+            let _: (i64, Option<String>) = spread.run_in(own, (ids, rate, is.name.as_str())).await?;
         }
-        transaction.commit().await?;
         Ok(count)
     }
 
@@ -279,8 +281,9 @@ pub struct Done {
     pub id: Option<i64>,
 }
 
-/// Sets, for one transaction, that names are found only in the catalog.
-const IN_CATALOG: &str = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
+/// Sets, for one transaction, that names are found only in the catalog, and how long an action
+/// waits for a lock.
+const BOUNDS: &str = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('lock_timeout', '10s', true)";
 const PAUSE: &str = "select pg_catalog.count(*) as n from (select trunkline.pause_queue($3)) c";
 const RESUME: &str = "select pg_catalog.count(*) as n from (select trunkline.resume_queue($3)) c";
 const CANCEL: &str = "select pg_catalog.count(*) as n from trunkline.cancel($3, array[$6::bigint])";

@@ -141,7 +141,11 @@ async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Actio
         true => "Check the audit before you try again: it lists the action if it was done.",
         false => "Nothing was done.",
     };
-    let why = format!("{}. {what}", reason(error).trim_end_matches('.'));
+    let why = match error.sqlstate().is_some_and(|state| state.code() == "55P03") {
+        true => "another session has locked what the action needs; try again once its transaction has ended".to_owned(),
+        false => reason(error),
+    };
+    let why = format!("{}. {what}", why.trim_end_matches('.'));
     again(site, visitor, form, status_of(error), "The action failed".to_owned(), why, &action.place()).await
 }
 

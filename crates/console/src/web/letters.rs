@@ -38,6 +38,8 @@ struct Dead {
     groups: Vec<Same>,
     /// True if the server could not group the dead letters in time.
     is_late: bool,
+    /// True if the server could not list the dead letters in time.
+    is_unlisted: bool,
     which: Sieve,
     words: String,
     items: Vec<Item>,
@@ -64,10 +66,14 @@ pub async fn dead(
         Err(error) if is_late(&error) => None,
         groups => Some(failing(&site, &visitor, groups).await?),
     };
-    let letters = failing(&site, &visitor, statement::letters(&site.db, &is, &which, from.after).await).await?;
+    let letters = match statement::letters(&site.db, &is, &which, from.after).await {
+        Err(error) if is_late(&error) => None,
+        letters => Some(failing(&site, &visitor, letters).await?),
+    };
+    let (is_late, is_unlisted) = (groups.is_none(), letters.is_none());
+    let letters = letters.unwrap_or_default();
     let next = letters.last().filter(|_| letters.len() == PAGE);
     let next = next.map(|last| format!("?after={}&{}", last.0, which.query()).trim_end_matches('&').to_owned());
-    let is_late = groups.is_none();
     let groups = groups.into_iter().flatten().map(|(error, count, first, last)| {
         let (shown, of) = (words::shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
         let (first, last) = (words::ago(first), words::ago(last));
@@ -76,7 +82,8 @@ pub async fn dead(
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of_queue(&site, &visitor, &name).await;
     let words = words::shown(&which.in_words());
-    Ok(page(&Dead { frame, queue: name, keyed: is.partitions > 0, groups, is_late, which, words, items, next }))
+    let (queue, keyed) = (name, is.partitions > 0);
+    Ok(page(&Dead { frame, queue, keyed, groups, is_late, is_unlisted, which, words, items, next }))
 }
 
 fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {

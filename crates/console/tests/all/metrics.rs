@@ -1,6 +1,7 @@
 //! The metrics match SQL.
 
 mod prometheus;
+mod stale;
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tokio::net::TcpListener;
-use trunkline::Settings;
+use trunkline::{Queue, Settings};
 use trunkline_console::web::{Access, Role, User, hash};
 
 use super::{Browser, NARROW, SOON, WIDE};
@@ -159,4 +159,53 @@ async fn another_site_can_neither_act_nor_frame() {
     browser.said().await;
     drop(browser);
     site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
+async fn page_whose_session_ended_shows_this_until_the_next_login() {
+    let browser = Browser::lent().await;
+    let site = with_users().await;
+    let queue: Queue<String> = site.db.queue("q").await.expect("opened");
+    browser.log_in(&site, "ada", PASSWORD).await;
+    browser.open(&site, "/queues/q").await;
+    // Another page of the same browser logs out, and later in again.
+    let send = "const [path, fields, done] = arguments;
+        fetch(path, { method: 'POST', body: new URLSearchParams(fields) }).then(answer => done(answer.ok))";
+    let csrf = browser.run("return document.querySelector('[name=csrf]').value", json!([])).await;
+    assert_eq!(browser.wait_for(send, json!(["/logout", { "csrf": csrf }])).await, true);
+    browser.until("return document.querySelector('#problem').innerText.includes('log in')", json!([])).await;
+    let ada = json!(["/login", { "name": "ada", "password": PASSWORD }]);
+    assert_eq!(browser.wait_for(send, ada).await, true);
+    queue.enqueue(&"one".to_owned()).await.expect("enqueued");
+    let moves = "return document.querySelector('#problem').hidden
+        && document.querySelector('.numbers [data-cell=due]').textContent === '1'";
+    browser.until(moves, json!([])).await;
+    browser.said().await;
+    drop(browser);
+    site.end().await;
+}
+
+/// Cookies do not distinguish the ports of a host.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
+async fn consoles_of_one_host_keep_their_sessions() {
+    let browser = Browser::lent().await;
+    let (one, other) = (with_users().await, with_users().await);
+    browser.log_in(&one, "ada", PASSWORD).await;
+    browser.log_in(&other, "ada", PASSWORD).await;
+    for site in [&one, &other] {
+        browser.open(site, "/queues/q").await;
+        assert_eq!(browser.path().await, "/queues/q");
+    }
+    browser.open(&one, "/").await;
+    browser.follow("form.out button").await;
+    for (site, path) in [(&one, "/login"), (&other, "/queues/q")] {
+        browser.open(site, "/queues/q").await;
+        assert_eq!(browser.path().await, path);
+    }
+    browser.said().await;
+    drop(browser);
+    one.end().await;
+    other.end().await;
 }

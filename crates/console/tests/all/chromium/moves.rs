@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use trunkline::{Queue, Settings};
 
 use super::{Browser, sample};
@@ -111,4 +115,32 @@ async fn a_console_that_went_away_is_told_of() {
     assert_eq!(browser.text("#verdict").await, "It is not known whether all is well");
     browser.said().await;
     drop(db);
+}
+
+/// A browser gives up a stream for good if the first answer is not a stream.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: see .ci/browser"]
+async fn page_that_was_refused_its_numbers_receives_them_later() {
+    let browser = Browser::lent().await;
+    let site = Site::new().await;
+    site.db.create_queue("refused", &Settings::new("text")).await.expect("created");
+    let queue: Queue<String> = site.db.queue("refused").await.expect("opened");
+    let mut taken = Vec::new();
+    for _ in 0..256 {
+        let mut stream = TcpStream::connect(site.address).await.expect("connected");
+        let request = format!("GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", site.address);
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        assert!(stream.read(&mut [0; 16]).await.expect("read") > 0);
+        taken.push(stream);
+    }
+    browser.until_shown(&site, "/", "refused").await;
+    browser.until("return document.querySelector('#problem').innerText.includes('does not answer')", json!([])).await;
+    drop(taken);
+    queue.enqueue(&"one".to_owned()).await.expect("enqueued");
+    let moves = "return document.querySelector('#problem').hidden
+        && document.querySelector(\"tr[data-queue='refused'] [data-cell='due']\").textContent === '1'";
+    browser.until(moves, json!([])).await;
+    browser.said().await;
+    drop(browser);
+    site.end().await;
 }

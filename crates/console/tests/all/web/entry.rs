@@ -266,3 +266,30 @@ fn file_of_users_is_read_or_refused_with_the_line() {
     }
     assert!(trunkline_console::web::hash("short").is_err_and(|why| why.contains("twelve")));
 }
+
+/// A browser sends a cookie to all ports of a host.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_consoles_on_one_host_have_cookies_of_their_own() {
+    let (one, other) = (with_users().await, with_users().await);
+    let both = format!("{}; {}", log_in(&one, "ada").await, log_in(&other, "eve").await);
+    for (site, name) in [(&one, "ada"), (&other, "eve")] {
+        let page = send(site.address, "GET", "/", &[("cookie", &both)], "").await;
+        assert!(page.status == 200 && page.body.contains(&format!("Log out {name}")), "{}", page.body);
+    }
+    // Behind a proxy, the name has the port that the browser uses.
+    let ada = form(&[("name", "ada"), ("password", PASSWORD)]);
+    for (host, name) in [
+        ("console.example", "trunkline_console="),
+        ("console.example:8443", "trunkline_console_8443="),
+        ("[::1]", "trunkline_console="),
+        ("[::1]:7070", "trunkline_console_7070="),
+    ] {
+        let answer = send(one.address, "POST", "/login", &[("host", host)], &ada).await;
+        let cookie = answer.header("set-cookie").expect("a cookie");
+        assert!(cookie.starts_with(name), "{host}: {cookie}");
+        let own = cookie.split(';').next().unwrap_or_default();
+        assert_eq!(send(one.address, "GET", "/", &[("host", host), ("cookie", own)], "").await.status, 200, "{host}");
+    }
+    one.end().await;
+    other.end().await;
+}

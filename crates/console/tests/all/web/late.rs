@@ -52,3 +52,26 @@ async fn action_on_a_locked_queue_is_asked_for_without_a_count() {
     holder.batch_execute("rollback").await.expect("let go");
     site.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_that_cannot_be_listed_can_be_discarded() {
+    let site = Site::new().await;
+    dead(&site, "q", &["e", "e"]).await;
+    let holder = connect(&site.url).await;
+    holder.batch_execute("begin; lock table trunkline.dead_q in access exclusive mode").await.expect("locked");
+    for query in ["", "?text=e", "?after=1"] {
+        let page = timeout(SOON, get(site.address, &format!("/queues/q/dead{query}"))).await.expect("in time");
+        assert_eq!(page.status, 200, "{query}: {}", page.body);
+        assert!(page.body.contains("id=\"late\"") && page.body.contains("id=\"unlisted\""), "{}", page.body);
+        assert!(page.body.contains("Discard ") && page.body.contains("Replay "), "{}", page.body);
+        assert!(
+            !page.body.contains("There are no dead letters") && !page.body.contains("No dead letter"),
+            "{}",
+            page.body
+        );
+    }
+    holder.batch_execute("rollback").await.expect("let go");
+    let page = get(site.address, "/queues/q/dead").await;
+    assert!(!page.body.contains("id=\"unlisted\"") && page.body.contains("Discard all …"), "{}", page.body);
+    site.end().await;
+}

@@ -7,6 +7,7 @@ mod once;
 mod bounds;
 mod history;
 mod late;
+mod waits;
 mod other_schema;
 mod outage;
 mod states;

@@ -30,7 +30,7 @@ from .logs import begin
 from .processes import ProcessFailed
 from .setup import UnknownQueue
 from .summary import Summary
-from .supervisor import supervise
+from .supervisor import NO_APP, supervise
 
 _logger = logging.getLogger("trunkline.worker")
 #: An environment variable, which a supervisor sets for its processes: the supervisor's process id.
@@ -188,7 +188,7 @@ def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, 
         summary = _run(work(app_of(said.app), said, None if supervisor is None else int(supervisor)))
     except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
         _logger.error("%s", error)
-        sys.exit(2)
+        sys.exit(NO_APP if supervisor and isinstance(error, NoApp) else 2)
     except TooManyHang:
         sys.exit(1)  # it was logged
     told = asdict(summary)

@@ -22,6 +22,8 @@ _ONE = 1.0
 #: A process that lived at most `_SHORT` seconds is replaced after a pause, which doubles from the
 #: first value of `_PAUSE` up to the second.
 _SHORT, _PAUSE = 5.0, (0.5, 30.0)
+#: The exit code of a process whose application does not exist. Only the supervisor sees it.
+NO_APP = os.EX_CONFIG
 
 
 class _Place:
@@ -37,8 +39,19 @@ class _Place:
         self.is_done = False
 
     def begin(self) -> None:
-        self._began, self.is_done = time.monotonic(), False
-        self.process = subprocess.Popen(self._command, env=self._environment)
+        """Starts the process. If the system has no room for a process, tries again later."""
+        self._began, self.is_done, self.process = time.monotonic(), False, None
+        try:
+            self.process = subprocess.Popen(self._command, env=self._environment)
+        except OSError as error:
+            pause = self._rest(self._began)
+            _logger.error("a worker process cannot start: %s; the next attempt is in %.1f s", error, pause)
+
+    def _rest(self, now: float) -> float:
+        """Sets when the next process starts. Returns the pause in seconds."""
+        self._pause = _PAUSE[0] if now - self._began > _SHORT else min(self._pause * 2, _PAUSE[1])
+        self._after = now + self._pause
+        return self._pause
 
     def look(self, drains: bool) -> None:
         """Replaces a process that died, after its pause. If processes drain, a process that ended
@@ -50,13 +63,15 @@ class _Place:
             if drains and code == 0:
                 self.code, self.process, self.is_done = code, None, True
                 return
-            lived = now - self._began
-            self._pause = _PAUSE[0] if lived > _SHORT else min(self._pause * 2, _PAUSE[1])
-            self._after = now + self._pause
             self.code, self.process = code, None
-            _logger.error("a worker process ended with code %d; a new process starts in %.1f s", code, self._pause)
+            _logger.error("a worker process ended with code %d; a new process starts in %.1f s", code, self._rest(now))
         if self.process is None and now >= self._after:
             self.begin()
+
+    def is_refused(self, drains: bool) -> bool:
+        """Returns true if the process ended because its application does not exist. If processes
+        drain, any error at the start counts, because their caller expects an end."""
+        return self.process is None and self.code in ((2, NO_APP) if drains else (NO_APP,))
 
     def tell(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -86,7 +101,7 @@ def _changes(folder: Path) -> Iterator[bool]:
 
 def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drains: bool = False) -> int:
     """Runs until a signal, which is passed on, or until all processes have drained. Returns the
-    highest exit code of the processes."""
+    highest exit code of the processes. Returns 2 if no process can start its work."""
     environment = {**os.environ, mark: str(os.getpid())}
     places = [_Place(command, environment) for _ in range(max(1, count))]
     told: list[int] = []
@@ -133,6 +148,8 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
                 place.look(drains)
         if not reloads and all(place.is_done for place in places):
             return 0
+        if not reloads and all(place.is_refused(drains) for place in places):
+            return 2
     # A process that started while the signal arrived has not received it.
     for place in places:
         place.tell(told[0])
