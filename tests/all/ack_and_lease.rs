@@ -109,7 +109,8 @@ async fn later_calls_do_not_wait_for_one_whose_message_is_locked() {
     assert!(lost.is_empty() && leased.len() == 1, "{leased:?} {lost:?}");
 }
 
-/// Ends the leases of these messages as if their worker had crashed. They are due before the others.
+/// Ends the leases of these messages as if their worker had crashed. They are due before the
+/// others.
 async fn expire(sql: &tokio_postgres::Client, messages: &[Message<i64>]) {
     let ids: Vec<i64> = messages.iter().map(|message| message.id).collect();
     let expired = "update trunkline.queue_q

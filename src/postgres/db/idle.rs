@@ -8,7 +8,7 @@ use std::{
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::ToSql;
 
-use super::{Class, Db, Session, slot::Slot};
+use super::{Class, Db, Session, session::Waits, slot::Slot};
 use crate::{
     error::Result,
     postgres::{
@@ -61,7 +61,7 @@ impl Db {
         if let Some(session) = self.idle_session() {
             return Some(session);
         }
-        let opening = Session::open_now(&self.0.target, Class::Main, Use::Alone, Arc::default());
+        let opening = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default());
         timeout(OPENING, opening).await.ok()?.ok().map(Arc::new)
     }
 

@@ -7,7 +7,7 @@ mod lonely;
 mod idle;
 mod guest;
 mod schema;
-mod apart;
+pub(crate) mod lock_wait;
 mod proof;
 mod channels;
 mod announced;
@@ -26,9 +26,8 @@ use tokio::{
 };
 use tokio_postgres::types::ToSql;
 
-use self::slot::Slot;
+use self::{session::Waits, slot::Slot};
 pub(crate) use self::{
-    apart::LockTries,
     channels::Heard,
     listen::{Listener, Subscription},
     lonely::{LonelyAdvice, LonelyTrips},
@@ -44,6 +43,8 @@ use crate::{
 };
 
 const SLOTS: usize = 2;
+/// The maximum number of statements that wait for locks on connections of their own.
+const LOCK_WAITS: usize = 4;
 
 /// A handle to a database in which Trunkline is installed.
 ///
@@ -185,7 +186,7 @@ impl Db {
         // Opens one connection, to check that the database can be reached. It belongs to the main
         // class, because the first statement of a program usually describes a queue, and so uses
         // this class.
-        let first = Session::open_now(&target, Class::Main, Use::Common, main[0].load.clone()).await?;
+        let first = Session::open_now(&target, Waits::Briefly, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
         Ok(Self(Arc::new(Inner {
@@ -200,7 +201,7 @@ impl Db {
             advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
             apart: Semaphore::new(1),
-            waiting: Semaphore::new(apart::APART),
+            waiting: Semaphore::new(LOCK_WAITS),
             attached: SyncMutex::default(),
         })))
     }

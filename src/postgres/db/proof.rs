@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Client;
 
-use super::{Class, session::Session};
+use super::session::{Session, Waits};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{sql::quote, target::Target, wire::Use},
@@ -49,7 +49,7 @@ pub(crate) fn silent() -> Error {
 }
 
 async fn notify(target: &Target, channel: &str) -> Result<()> {
-    Session::open_now(target, Class::Main, Use::Alone, Arc::default())
+    Session::open_now(target, Waits::Long, Use::Alone, Arc::default())
         .await?
         .batch("notify", &format!("notify {channel}"))
         .await

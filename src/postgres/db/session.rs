@@ -17,7 +17,6 @@ use tokio_postgres::{
 };
 use tracing::{debug, trace};
 
-use super::Class;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
@@ -44,9 +43,18 @@ const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/keep_memory.sql")
 );
 
-/// Returns the statement that sets how long later statements wait for a lock. The time is so long
-/// that usual waits, such as that of a commit for other commits that notify, end before it. Behind a
-/// pooler the statement has no effect, because the setting would reach other clients.
+/// The time for which the statements of a connection wait for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// The time that the server's settings contain.
+    Long,
+    /// At most half a second, because later statements of other callers wait behind them. Usual
+    /// waits are shorter, such as that of a commit for other commits that notify.
+    Briefly,
+}
+
+/// Returns the statement that limits the waits for locks. Behind a pooler it has no effect, because
+/// the setting would reach other clients.
 fn wait_briefly(process_id: i32) -> String {
     format!(
         "select pg_catalog.set_config('lock_timeout', '500ms', false)
@@ -90,22 +98,22 @@ async fn patiently<T, F: Future<Output = Result<T>>>(
 impl Session {
     pub async fn open(
         target: &Target,
-        class: Class,
+        waits: Waits,
         usage: Use,
         load: Arc<Load>,
         may_wait: impl Fn(&Error) -> bool,
     ) -> Result<Self> {
-        patiently(target, may_wait, || Self::open_now(target, class, usage, load.clone())).await
+        patiently(target, may_wait, || Self::open_now(target, waits, usage, load.clone())).await
     }
 
-    pub async fn open_now(target: &Target, class: Class, usage: Use, load: Arc<Load>) -> Result<Self> {
+    pub async fn open_now(target: &Target, waits: Waits, usage: Use, load: Arc<Load>) -> Result<Self> {
         let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         let connection = Connection::open(target, usage).await?;
         let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
         if target.keeps_statements {
-            let set_up = match usage == Use::Common && class != Class::Run {
-                true => Cow::Owned(format!("{SET_UP};\n{}", wait_briefly(session.connection.process_id()))),
-                false => Cow::Borrowed(SET_UP),
+            let set_up = match waits {
+                Waits::Briefly => Cow::Owned(format!("{SET_UP};\n{}", wait_briefly(session.connection.process_id()))),
+                Waits::Long => Cow::Borrowed(SET_UP),
             };
             target.in_time(1, session.batch("connect", &set_up)).await?;
         } // behind a pooler, settings would leak to other clients

@@ -10,6 +10,7 @@ use tracing::debug;
 
 use super::{
     Class, Db, Session,
+    session::Waits,
     slot::{Burden, Slot},
 };
 use crate::{
@@ -34,8 +35,8 @@ impl Db {
         }
     }
 
-    /// Returns the connection of a class with the lowest burden: one that can be used, preferably an
-    /// idle one, else one whose statements end, else the one with fewer statements.
+    /// Returns the connection of a class with the lowest burden: one that can be used, preferably
+    /// an idle one, else one whose statements end, else the one with fewer statements.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = self.slots(class);
         let (mut slot, mut lowest) = (&slots[0], slots[0].burden());
@@ -97,7 +98,9 @@ impl Db {
         }
         let opened = match other {
             Some(other) if slot.is_avoided() => return Ok(other.clone()),
-            Some(_) => Session::open_now(&self.0.target, class, Use::Common, slot.load.clone()).await.map(Arc::new),
+            Some(_) => Session::open_now(&self.0.target, waits(class, Use::Common), Use::Common, slot.load.clone())
+                .await
+                .map(Arc::new),
             None => self.open(class, Use::Common, slot.load.clone(), |_| true).await,
         };
         place.session = opened.as_ref().ok().cloned();
@@ -115,8 +118,10 @@ impl Db {
         may_wait: impl Fn(&Error) -> bool,
     ) -> Result<Arc<Session>> {
         let opened = match class {
-            Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, class, usage, load).await,
-            _ => Session::open(&self.0.target, class, usage, load, may_wait).await,
+            Class::Store if self.0.target.is_of_several => {
+                Session::open_now(&self.0.target, waits(class, usage), usage, load).await
+            }
+            _ => Session::open(&self.0.target, waits(class, usage), usage, load, may_wait).await,
         };
         opened.map(Arc::new)
     }
@@ -126,4 +131,13 @@ impl Db {
 /// all of its connections are in use.
 fn refuses(error: &Error) -> bool {
     error.sqlstate().is_some() && error.may_pass()
+}
+
+/// Returns how long statements wait for locks. Those of users, and those of transactions, wait as
+/// long as their roles allow.
+fn waits(class: Class, usage: Use) -> Waits {
+    match usage == Use::Common && class != Class::Run {
+        true => Waits::Briefly,
+        false => Waits::Long,
+    }
 }

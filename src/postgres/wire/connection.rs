@@ -71,7 +71,8 @@ impl Connection {
         Self { shared, unnamed: None, process_id: 0 }
     }
 
-    /// Returns the process that the other side named at the login. A pooler names none of the server.
+    /// Returns the process that the other side named at the login. A pooler names none of the
+    /// server.
     pub fn process_id(&self) -> i32 {
         self.process_id
     }

@@ -66,9 +66,10 @@ impl Waiting for AckAndLeases {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(AckAndLease::messages).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest call, and later calls with the same mode, up to as many messages as fit. A call that acknowledges the same lease as an earlier one waits for the next
-    /// transaction, where the lease is lost. Calls whose callers have left are served too, because
-    /// their messages must be acknowledged.
+    /// Takes the oldest call, and later calls with the same mode, up to as many messages as fit. A
+    /// call that acknowledges the same lease as an earlier one waits for the next transaction,
+    /// where the lease is lost. Calls whose callers have left are served too, because their
+    /// messages must be acknowledged.
     fn next(&mut self, _: &Running) -> Option<(Vec<AckAndLease>, usize)> {
         let first = self.0.pop_front()?;
         let (mut asked, mut messages, mut others) = (first.n, first.messages(), VecDeque::new());

@@ -97,9 +97,9 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` new messages, at most 32,768 and fewer if they are
-    /// large, in one round trip and one commit. Returns the leased messages, and the ids of messages whose lease was lost
-    /// before the acknowledgement.
+    /// Acknowledges messages and leases up to `n` new messages, at most 32,768 and fewer if they
+    /// are large, in one round trip and one commit. Returns the leased messages, and the ids of
+    /// messages whose lease was lost before the acknowledgement.
     ///
     /// Use this method to work on many messages at a time. A message whose last lease expired may
     /// have crashed its worker, so it is returned alone. Apart from that, the call works like

@@ -50,7 +50,8 @@ async fn sender_does_not_take_another_for_the_session_that_listens() {
 }
 
 /// A message that comes too late for its entry in the list may come when the consumer is listed
-/// again. The second entry must end with the consumer, or another message would be sent to no consumer.
+/// again. The second entry must end with the consumer, or another message would be sent to no
+/// consumer.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumer_that_got_a_late_message_is_not_listed_for_ever() {
     let Place { queue, sql, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;

@@ -3,7 +3,7 @@
 use super::{NewRow, Woken};
 use crate::{
     error::{Result, Search},
-    postgres::db::{Class, LockTries},
+    postgres::db::{Class, lock_wait::LockTries},
     queue::{handle::Shared, message::unique::Enqueued},
 };
 
@@ -18,9 +18,9 @@ impl Shared {
                 Err(error) if error.is_of_lock_timeout() => {}
                 outcome => return outcome,
             }
-            if let Some(apart) = tries.next(&self.db).await {
-                let outcome = self.insert_rows(&apart.session, rows, Woken::WithIt).await;
-                apart.give_back();
+            if let Some(wait) = tries.next(&self.db).await {
+                let outcome = self.insert_rows(&wait.session, rows, Woken::WithIt).await;
+                wait.give_back();
                 return outcome;
             }
         }

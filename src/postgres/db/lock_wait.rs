@@ -12,20 +12,17 @@ use crate::{
     postgres::{sql::Sql, wire::Row},
 };
 
-/// The maximum number of statements that wait for locks on connections of their own.
-pub(super) const APART: usize = 4;
-
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection for one statement that waits for a lock.
-pub(crate) struct Apart<'a> {
+pub(crate) struct LockWait<'a> {
     db: &'a Db,
     pub session: Arc<Session>,
     _permit: SemaphorePermit<'a>,
 }
 
-impl Apart<'_> {
+impl LockWait<'_> {
     /// Keeps the connection for later use. Call this after the reply to the statement.
     pub fn give_back(self) {
         self.db.give_back(self.session);
@@ -45,11 +42,11 @@ impl Default for LockTries {
 impl LockTries {
     /// Returns a connection on which the statement can wait. If there is none, pauses and returns
     /// `None`: the statement is then tried again on a shared connection.
-    pub async fn next<'a>(&mut self, db: &'a Db) -> Option<Apart<'a>> {
+    pub async fn next<'a>(&mut self, db: &'a Db) -> Option<LockWait<'a>> {
         if let Ok(permit) = db.0.waiting.try_acquire()
             && let Some(session) = db.session_now().await
         {
-            return Some(Apart { db, session, _permit: permit });
+            return Some(LockWait { db, session, _permit: permit });
         }
         sleep(self.0).await;
         self.0 = (self.0 * 2).min(LONGEST_PAUSE);
@@ -77,9 +74,9 @@ impl Db {
                 Err(error) if error.is_of_lock_timeout() => {}
                 outcome => return outcome,
             }
-            if let Some(apart) = tries.next(self).await {
-                let outcome = apart.session.query_together(statements, most).await;
-                apart.give_back();
+            if let Some(wait) = tries.next(self).await {
+                let outcome = wait.session.query_together(statements, most).await;
+                wait.give_back();
                 return outcome;
             }
         }
