@@ -26,13 +26,13 @@ use tokio::{
 };
 use tokio_postgres::types::ToSql;
 
-use self::{session::Waits, slot::Slot};
 pub(crate) use self::{
     channels::Heard,
     listen::{Listener, Subscription},
     lonely::{LonelyAdvice, LonelyTrips},
     session::{Session, told_to_user},
 };
+use self::{session::Waits, slot::Slot};
 use crate::{
     error::Result,
     postgres::{

@@ -8,9 +8,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::Client;
-use trunkline::{Db, Queue, Settings};
+use trunkline::{Db, Draft, Queue, Settings};
 
-use crate::fixture::{cluster, database, eventually, superuser, through};
+use crate::fixture::{cluster, database, eventually, one_waits, superuser, through};
 
 const OURS: &str =
     "select pid from pg_stat_activity where usename = 'few' and query not like 'listen%' order by backend_start";
@@ -102,4 +102,27 @@ async fn open_connection_serves_while_no_other_is_answered() {
     let db = Db::connect(&through(&url, &way)).await.expect("connected");
     call(&db.queue::<i64>("q").await.expect("opened")).await;
     answering.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_waits_for_an_open_one_without_another_connection() {
+    let url = database().await;
+    let mut sql = superuser(&url).await;
+    let admin = Db::connect(&url).await.expect("connected");
+    admin.create_queue("q", &Settings::new("int8").uniqueness(true)).await.expect("created");
+    let role = "do $$ begin create role claims login; exception when duplicate_object then null; end $$;
+                alter role claims connection limit -1; select trunkline.grant_rights('claims', 'operator', 'q')";
+    sql.batch_execute(role).await.expect("granted");
+    let db = Db::connect(&format!("{url} user=claims")).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    queue.enqueue(Draft::new(1).unique("first")).await.expect("it has a connection for enqueues");
+    sql.batch_execute("alter role claims connection limit 1").await.expect("limited");
+    let transaction = sql.transaction().await.expect("begun");
+    transaction.execute("select trunkline.enqueue_unique('q', 0::int8, 'claimed')", &[]).await.expect("claimed");
+    let claim = tokio::spawn(async move { queue.enqueue(Draft::new(2).unique("claimed")).await });
+    let observer = superuser(&url).await;
+    eventually("it waits", || one_waits(&observer)).await;
+    transaction.rollback().await.expect("rolled back");
+    let claimed = timeout(Duration::from_secs(10), claim).await.expect("in time").expect("no panic");
+    assert!(claimed.expect("enqueued").is_new());
 }

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result, Search},
     postgres::{
         array::{Elements, after},
-        db::{Class, Session},
+        db::{Class, Session, lock_wait::LockTries},
         sql::Sql,
         wire::Row,
     },
@@ -190,20 +190,32 @@ impl Shared {
         let began = Instant::now();
         let session = self.db.session(Class::Store).await?;
         let rows = match self.claim_on(&session, &self.sql.enqueue_unique, params, tries).await {
-            Err(error) if error.is_of_a_lock() => {
-                let turn = self.db.attached::<ClaimTurn>();
-                let _turn = turn.0.lock().await;
-                let session = self.db.own_session_for(Class::Store).await?;
-                let rows = self.claim_on(&session, &self.sql.enqueue_unique_waiting, params, tries).await;
-                self.db.give_back(session);
-                rows
-            }
+            Err(error) if error.is_of_a_lock() => self.claim_and_wait(params, tries).await,
             rows => rows,
         };
         let rows = rows.map_err(|error| error.or_no_queue(self.name()))?;
         let all = rows.iter().map(|row| Ok(Enqueued::of(row.read(0)?, row.read(1)?))).collect::<Result<Vec<_>>>()?;
         self.claimed(params.dues.len(), &all, began)?;
         Ok(all)
+    }
+
+    /// Waits for the transactions that have claimed the keys. If no connection can be opened for the
+    /// wait, tries again and again on a shared one.
+    async fn claim_and_wait(&self, params: ClaimParams<'_>, tries: usize) -> Result<Vec<Row>> {
+        let (turn, mut waits) = (self.db.attached::<ClaimTurn>(), LockTries::default());
+        let _turn = turn.0.lock().await;
+        loop {
+            if let Some(wait) = waits.next(&self.db).await {
+                let rows = self.claim_on(&wait.session, &self.sql.enqueue_unique_waiting, params, tries).await;
+                wait.give_back();
+                return rows;
+            }
+            let session = self.db.session(Class::Store).await?;
+            match self.claim_on(&session, &self.sql.enqueue_unique, params, tries).await {
+                Err(error) if error.is_of_a_lock() => {}
+                rows => return rows,
+            }
+        }
     }
 
     /// Runs the statement. If it conflicts with another statement, repeats it, up to `tries` times
