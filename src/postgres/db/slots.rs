@@ -65,7 +65,7 @@ impl Db {
         };
         match timeout(OPENING, self.replaced(slot, class, Some(&other))).await {
             Ok(Ok(session)) => return Ok(session),
-            Ok(Err(error)) if other.is_closed() => return Err(error),
+            _ if other.is_closed() => return self.replaced(slot, class, None).await, // the server may restart
             Ok(Err(error)) => {
                 debug!(%error, "cannot open a second connection; sharing the first");
                 slot.avoid(if refuses(&error) { REFUSED } else { FAILED });
@@ -78,7 +78,8 @@ impl Db {
         Ok(other)
     }
 
-    /// Returns the connection of a slot, or a new one. Retries if no other one is open.
+    /// Returns the connection of a slot, or a new one. Retries unless the server refuses it while
+    /// another connection is open.
     async fn replaced(&self, slot: &Slot, class: Class, other: Option<&Arc<Session>>) -> Result<Arc<Session>> {
         let asked = Instant::now();
         let mut place = slot.place.lock().await;
@@ -96,13 +97,14 @@ impl Db {
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(error.clone()); // a concurrent call has tried to connect while this call waited for the lock
         }
-        let opened = match other {
-            Some(other) if slot.is_avoided() => return Ok(other.clone()),
-            Some(_) => Session::open_now(&self.0.target, waits(class, Use::Common), Use::Common, slot.load.clone())
-                .await
-                .map(Arc::new),
-            None => self.open(class, Use::Common, slot.load.clone(), |_| true).await,
-        };
+        if let Some(other) = other
+            && slot.is_avoided()
+        {
+            return Ok(other.clone());
+        }
+        // If the server has stopped, the other connection ends as well, so this call must not use it.
+        let may_wait = |error: &Error| other.is_none_or(|other| !refuses(error) && !other.is_closed());
+        let opened = self.open(class, Use::Common, slot.load.clone(), may_wait).await;
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
