@@ -102,7 +102,7 @@ impl Db {
         {
             return Ok(other.clone());
         }
-        // If the server has stopped, the other connection ends as well, so this call must not use it.
+        // If the server has stopped, the other connection is about to end, too.
         let may_wait = |error: &Error| other.is_none_or(|other| !refuses(error) && !other.is_closed());
         let opened = self.open(class, Use::Common, slot.load.clone(), may_wait).await;
         place.session = opened.as_ref().ok().cloned();
