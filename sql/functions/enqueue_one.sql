@@ -34,7 +34,9 @@ begin
             return id;
         end if;
     end if;
-    -- A queue without a branch, and reasons to refuse a message
+    -- A queue without a branch, and reasons to refuse a message. The payload's size is checked first,
+    -- because a cast of null may fail.
+    perform trunkline.payload_bytes(queue, pg_column_size(payload));
     execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false), arguments)
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;

@@ -15,7 +15,6 @@ begin
             ('channel', quote_literal('trunkline.' || q.name)),
             ('type', coalesce(type, (select format('%I.%I', n.nspname, t.typname) from pg_type t join pg_namespace n on n.oid = t.typnamespace
                                      where t.oid = trunkline.payload_type(q.name)))),
-            ('shortens', trunkline.shortens(trunkline.payload_type(q.name))::text),
             ('max_attempts', q.max_attempts::text),
             ('max_batch', q.max_batch::text),
             ('lease', format('interval %L', q.lease)),

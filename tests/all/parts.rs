@@ -10,11 +10,10 @@ use crate::fixture::{connect, database};
 use crate::house::{files, root};
 
 /// Literals for the holes that are not names.
-const LITERALS: [(&str, &str); 21] = [
+const LITERALS: [(&str, &str); 20] = [
     ("literal", "'dummy'"),
     ("channel", "'trunkline.dummy'"),
     ("type", "jsonb"),
-    ("shortens", "false"),
     ("max_attempts", "10"),
     ("max_batch", "1024"),
     ("lease", "interval '00:00:30'"),

@@ -199,8 +199,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// Waits for the transactions that have claimed the keys. If no connection can be opened for the
-    /// wait, tries again and again on a shared one.
+    /// Waits for the transactions that have claimed the keys. If no connection can be opened for
+    /// the wait, tries again and again on a shared one.
     async fn claim_and_wait(&self, params: ClaimParams<'_>, tries: usize) -> Result<Vec<Row>> {
         let (turn, mut waits) = (self.db.attached::<ClaimTurn>(), LockTries::default());
         let _turn = turn.0.lock().await;
