@@ -61,11 +61,11 @@ impl Db {
         }
         let of_others = self.slots(class).iter().filter(|other| !std::ptr::eq(*other, slot));
         let Some(other) = of_others.into_iter().find_map(Slot::opened) else {
-            return self.replaced(slot, class, None).await;
+            return Box::pin(self.replaced(slot, class, None)).await;
         };
-        match timeout(OPENING, self.replaced(slot, class, Some(&other))).await {
+        match timeout(OPENING, Box::pin(self.replaced(slot, class, Some(&other)))).await {
             Ok(Ok(session)) => return Ok(session),
-            _ if other.is_closed() => return self.replaced(slot, class, None).await, // the server may restart
+            _ if other.is_closed() => return Box::pin(self.replaced(slot, class, None)).await, // the server may restart
             Ok(Err(error)) => {
                 debug!(%error, "cannot open a second connection; sharing the first");
                 slot.avoid(if refuses(&error) { REFUSED } else { FAILED });

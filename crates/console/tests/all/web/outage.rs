@@ -30,10 +30,15 @@ const OLD: &str = "The numbers are not being updated: the database does not answ
 
 /// Waits until the overview reports, or no longer reports, that its numbers are old.
 async fn until_old(site: &Site, is_old: bool) {
+    until(site, OLD, is_old).await;
+}
+
+/// Waits until the overview contains, or no longer contains, a text.
+async fn until(site: &Site, text: &str, is_there: bool) {
     let deadline = Instant::now() + SOON;
     loop {
         let page = get(site.address, "/").await;
-        if page.status == 200 && page.body.contains(OLD) == is_old {
+        if page.status == 200 && page.body.contains(text) == is_there {
             return;
         }
         assert!(Instant::now() < deadline, "{}: {}", page.status, page.body);
@@ -69,7 +74,7 @@ async fn console_ends_before_its_first_numbers() {
     let began = Instant::now();
     one.end().await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    until_old(&other, true).await;
+    until(&other, "The numbers are not being updated: canceling statement due to lock timeout", true).await;
     timeout(SOON, other.end()).await.expect("it ends all the same");
     drop(holder);
     site.end().await;
