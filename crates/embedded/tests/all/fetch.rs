@@ -48,7 +48,9 @@ fn damaged_fetch_names_the_folder_to_remove() {
     for platform in ["linux-amd64", "linux-amd64-alpine", "linux-arm64v8", "darwin-amd64", "darwin-arm64v8"] {
         let bin = cache.0.join(format!("trunkline/postgres-18.4.0-{platform}/bin"));
         std::fs::create_dir_all(&bin).unwrap();
-        ["postgres", "initdb", "pg_ctl"].iter().for_each(|name| std::fs::write(bin.join(name), "").unwrap());
+        for name in ["postgres", "initdb", "pg_ctl"] {
+            std::fs::write(bin.join(name), "").unwrap();
+        }
     }
     let said = words(again::part("fetch::fetcher", &cache.0).env("XDG_CACHE_HOME", &cache.0).spawn().unwrap());
     let whole = format!("remove the folder {}/trunkline/postgres-18.4.0-", cache.0.display());
