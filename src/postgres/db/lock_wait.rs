@@ -61,17 +61,19 @@ impl Db {
 
     /// Runs statements as [`Session::query_together`] does, on a shared connection. If the server
     /// refuses them because one of them waited for a lock, nothing has taken effect, and they are
-    /// sent again on a connection of their own.
+    /// sent again on a connection of their own. A statement that sets its own limit has waited as
+    /// long as it may.
     pub(crate) async fn query_together(
         &self,
         class: Class,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
         most: Option<usize>,
     ) -> Result<Vec<Vec<Row>>> {
+        let sets_limit = || statements.iter().any(|(sql, _)| sql.text.contains("lock_timeout"));
         let mut tries = LockTries::default();
         loop {
             match self.session(class).await?.query_together(statements, most).await {
-                Err(error) if error.is_of_lock_timeout() => {}
+                Err(error) if error.is_of_lock_timeout() && !sets_limit() => {}
                 outcome => return outcome,
             }
             if let Some(wait) = tries.next(self).await {

@@ -141,7 +141,7 @@ async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Resu
         }
     };
     shared.make_room();
-    while !calls.is_empty() {
+    loop {
         // One call gets a message that was returned apart; others may be due for the other calls.
         let served = if page.is_apart() { calls.iter().position(|call| call.n > 0) } else { None };
         let others = served.map(|served| calls.split_off(served + 1)).unwrap_or_default();
@@ -150,14 +150,15 @@ async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Resu
             let lost = lost.among(&call.done);
             let _ = call.answer.send(Ok((part, lost))); // if the caller has left, the drop puts the messages back
         }
-        let (n, how) = (others.iter().map(|call| call.n).sum(), others.first().map(|call| call.how));
-        page = match how {
-            Some(how) if n > 0 => shared.dequeue_now(n, how).await.unwrap_or_else(|error| {
-                warn!(queue = shared.name(), %error, "messages were acknowledged, but no others could be leased");
-                Batches::of(Vec::new(), how, shared.clone())
-            }),
-            _ => Batches::of(Vec::new(), DequeueMode::Take, shared.clone()),
-        };
+        let Some(how) = others.first().map(|call| call.how) else { return };
+        page = match others.iter().map(|call| call.n).sum() {
+            0 => Ok(Batches::of(Vec::new(), how, shared.clone())),
+            n => shared.dequeue_now(n, how).await,
+        }
+        .unwrap_or_else(|error| {
+            warn!(queue = shared.name(), %error, "messages were acknowledged, but no others could be leased");
+            Batches::of(Vec::new(), how, shared.clone())
+        });
         calls = others;
     }
 }

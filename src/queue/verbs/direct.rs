@@ -111,21 +111,18 @@ impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
-        let (entered, entering, leaving) = (None, None, None);
-        let (is_promised, is_owed, has_received) = (false, false, false);
-        let (shared, runtime) = (shared.clone(), Handle::try_current().ok());
         Self {
-            shared,
+            shared: shared.clone(),
             name,
             subscription,
             letters,
-            entered,
-            is_promised,
-            is_owed,
-            has_received,
-            entering,
-            leaving,
-            runtime,
+            entered: None,
+            is_promised: false,
+            is_owed: false,
+            has_received: false,
+            entering: None,
+            leaving: None,
+            runtime: Handle::try_current().ok(),
         }
     }
 
@@ -142,11 +139,11 @@ impl Mailbox {
             let sql = shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
             shared.query(&sql, &[&name, &shared.name(), &alive]).await.map(drop)
         }));
-        self.is_entered().await
+        self.until_entered().await
     }
 
     /// Waits until the statement that adds the consumer to the list has ended.
-    async fn is_entered(&mut self) -> Result<()> {
+    async fn until_entered(&mut self) -> Result<()> {
         let Some(entering) = &mut self.entering else { return Ok(()) };
         let outcome = entering.await.unwrap_or_else(|_| Err(Error::ended("wait_for", true)));
         self.entering = None;
@@ -199,7 +196,7 @@ impl Mailbox {
     /// because a message has been sent to it. Fails with a lock error if a message is being sent in
     /// a transaction that stays open.
     async fn remove(&mut self) -> Result<bool> {
-        let _ = self.is_entered().await; // the consumer may be listed even if that failed
+        let _ = self.until_entered().await; // the consumer may be listed even if that failed
         let leaving = self.leaving.get_or_insert_with(|| {
             let (shared, name) = (self.shared.clone(), self.name.clone());
             tokio::spawn(async move {
@@ -281,11 +278,10 @@ impl Mailbox {
         let mut pause = OPEN_SENDER;
         loop {
             match self.leave_list().await {
-                Err(error) if (error.is_of_a_lock() || error.is_closed()) && pause < LONGEST_PAUSE => {
+                Err(error) if error.is_of_a_lock() || error.is_closed() && pause < LONGEST_PAUSE => {
                     sleep(pause).await;
-                    pause *= 2;
+                    pause = (2 * pause).min(LONGEST_PAUSE);
                 }
-                Err(error) if error.is_of_a_lock() => sleep(LONGEST_PAUSE).await,
                 outcome => return outcome,
             }
         }

@@ -29,17 +29,22 @@ async fn call(queue: &Queue<i64>) {
     assert!(found.expect("looked for").is_none() && peeked.expect("read").is_empty());
 }
 
+/// Returns a handle of a new role with the rights of an operator. It has one connection.
+async fn as_operator(url: &str, sql: &Client, role: &str, settings: &Settings) -> Db {
+    Db::connect(url).await.expect("connected").create_queue("q", settings).await.expect("created");
+    let grant = format!(
+        "do $$ begin create role {role}; exception when duplicate_object then null; end $$;
+         alter role {role} login connection limit -1; select trunkline.grant_rights('{role}', 'operator', 'q')"
+    );
+    sql.batch_execute(&grant).await.expect("granted");
+    Db::connect(&format!("{url} user={role}")).await.expect("connected")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn open_connection_serves_while_the_server_refuses_another() {
     let url = database().await;
     let sql = superuser(&url).await;
-    let admin = Db::connect(&url).await.expect("connected");
-    admin.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let role = "do $$ begin create role few login; exception when duplicate_object then null; end $$;
-                alter role few connection limit -1;
-                select trunkline.grant_rights('few', 'operator', 'q')";
-    sql.batch_execute(role).await.expect("granted");
-    let db = Db::connect(&format!("{url} user=few")).await.expect("connected");
+    let db = as_operator(&url, &sql, "few", &Settings::new("int8")).await;
     let queue = db.queue::<i64>("q").await.expect("opened");
     assert_eq!(pids(&sql).await.len(), 1);
 
@@ -68,12 +73,7 @@ async fn open_connection_serves_while_the_server_refuses_another() {
 async fn open_connection_serves_while_its_role_may_not_log_in_again() {
     let url = database().await;
     let sql = superuser(&url).await;
-    let admin = Db::connect(&url).await.expect("connected");
-    admin.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let role = "do $$ begin create role former login; exception when duplicate_object then null; end $$;
-                alter role former login; select trunkline.grant_rights('former', 'operator', 'q')";
-    sql.batch_execute(role).await.expect("granted");
-    let db = Db::connect(&format!("{url} user=former")).await.expect("connected");
+    let db = as_operator(&url, &sql, "former", &Settings::new("int8")).await;
     let queue = db.queue::<i64>("q").await.expect("opened");
     sql.batch_execute("alter role former nologin").await.expect("refused from now on");
     call(&queue).await;
@@ -108,12 +108,7 @@ async fn open_connection_serves_while_no_other_is_answered() {
 async fn claim_waits_for_an_open_one_without_another_connection() {
     let url = database().await;
     let mut sql = superuser(&url).await;
-    let admin = Db::connect(&url).await.expect("connected");
-    admin.create_queue("q", &Settings::new("int8").uniqueness(true)).await.expect("created");
-    let role = "do $$ begin create role claims login; exception when duplicate_object then null; end $$;
-                alter role claims connection limit -1; select trunkline.grant_rights('claims', 'operator', 'q')";
-    sql.batch_execute(role).await.expect("granted");
-    let db = Db::connect(&format!("{url} user=claims")).await.expect("connected");
+    let db = as_operator(&url, &sql, "claims", &Settings::new("int8").uniqueness(true)).await;
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue(Draft::new(1).unique("first")).await.expect("it has a connection for enqueues");
     sql.batch_execute("alter role claims connection limit 1").await.expect("limited");
