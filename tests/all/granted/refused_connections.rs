@@ -117,6 +117,7 @@ async fn claim_waits_for_an_open_one_without_another_connection() {
     let claim = tokio::spawn(async move { queue.enqueue(Draft::new(2).unique("claimed")).await });
     let observer = superuser(&url).await;
     eventually("it waits", || one_waits(&observer)).await;
+    eventually("it needs a connection to go on", async || !one_waits(&observer).await).await;
     transaction.rollback().await.expect("rolled back");
     let claimed = timeout(Duration::from_secs(10), claim).await.expect("in time").expect("no panic");
     assert!(claimed.expect("enqueued").is_new());
