@@ -99,10 +99,14 @@ async fn elsewhere(target: std::net::SocketAddr, csrf: String) -> (u16, tokio::t
     let serving = tokio::spawn(async move {
         loop {
             let Ok((mut stream, _)) = listener.accept().await else { return };
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {}
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
-            let _ = stream.write_all(format!("{head}{page}").as_bytes()).await;
+            let page = page.clone();
+            // A task for each: a browser opens connections on which it asks nothing.
+            tokio::spawn(async move {
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {}
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
+                let _ = stream.write_all(format!("{head}{page}").as_bytes()).await;
+            });
         }
     });
     (port, serving)
