@@ -7,7 +7,7 @@ use crate::{
     place::{Place, within},
 };
 
-const ENDS: usize = 6;
+const ENDS: usize = 4;
 const KEYS: usize = 40;
 
 fn out(kind: Kind) {
@@ -15,7 +15,7 @@ fn out(kind: Kind) {
     let place = Place::of(kind, &["--partitions", "16", "--max-attempts", "1"]);
     let mut sent = Sent::default();
     for _ in 0..ENDS {
-        (0..250).for_each(|_| place.enqueue(&mut sent, KEYS));
+        (0..125).for_each(|_| place.enqueue(&mut sent, KEYS));
         let before = place.messages();
         let program = place.out(&[]);
         within("it carries on", || place.messages() + 200 < before);

@@ -126,7 +126,8 @@ impl Program {
 pub const LONGEST: Duration = Duration::from_secs(180);
 
 /// The time between two polls.
-pub const POLL: Duration = Duration::from_millis(10);
+/// A poll of a queue counts its messages.
+pub const POLL: Duration = Duration::from_millis(25);
 
 /// Waits until the condition holds. The machine may be busy with other tests.
 #[track_caller]
