@@ -24,7 +24,7 @@ use self::{
     apart::{FUNCTIONS_APART, TEMPLATES_APART},
     list::{STATEMENTS, STATEMENTS_APART, VERBS, WITH_PRIORITIES, Way},
     node::Node,
-    planner::{Planned, Planner},
+    planner::{Planned, Planner, without_log},
 };
 use crate::fixture::{connect, database};
 use crate::house::{files, root};
@@ -146,7 +146,7 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
     let is_bounded = |node: &Node| {
         ["TIDRANGESCAN", "TIDSCAN"].contains(&&*node.name) || index(node).is_some_and(|name| name == "leased_q")
     };
-    for node in planned.plans.iter().flat_map(Node::all) {
+    for node in planned.plans.iter().flat_map(|plan| plan.all()) {
         if node.is_scan() {
             used.insert(index(node).map_or(&*node.name, |name| &**name));
         }
@@ -165,6 +165,15 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
     faults
 }
 
+/// Returns a connection for each kind of plan, with its name.
+async fn planners(url: &str, tables: &BTreeSet<u32>) -> [(&'static str, Planner); 2] {
+    let [custom, generic] = ["force_custom_plan", "force_generic_plan"];
+    [
+        (custom, Planner::connect(url, custom, tables.clone()).await),
+        (generic, Planner::connect(url, generic, tables.clone()).await),
+    ]
+}
+
 /// Returns the faults of all plans on the current tables, and the functions that were called.
 async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u32>) {
     let (mut wrong, mut called) = (Vec::new(), BTreeSet::new());
@@ -174,14 +183,15 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
     let is_limited = indexes.values().any(|name| name == "leased_q");
     assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
+    let mut planners = planners(url, &tables).await;
     for (name, call, way) in calls(sql).await {
         if is_limited && name.contains("send_") {
             continue; // a queue with limits has no direct delivery
         }
-        let caches = ["force_custom_plan", "force_generic_plan"];
         // Calls that read everything are slow, so one cache mode is enough for them.
-        for cache in &caches[..if matches!(way, Way::All(_)) { 1 } else { 2 }] {
-            let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
+        let modes = if matches!(way, Way::All(_)) { 1 } else { 2 };
+        for (cache, planner) in planners.iter_mut().take(modes) {
+            let planned = planner.plan(&call).await;
             wrong.extend(
                 faults(&planned, way, &indexes, is_laned)
                     .iter()
@@ -195,6 +205,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
 
 /// Creates a queue whose tables are analysed only when the test does so.
 async fn queue(url: &str, sql: &Client, settings: Settings) {
+    without_log(url).await;
     Db::connect(url).await.expect("connected").create_queue("q", &settings).await.expect("created");
     for table in TABLES.split(' ') {
         let off = format!("alter table trunkline.{table} set (autovacuum_enabled = off)");

@@ -8,9 +8,8 @@ use super::{
     apart::REFUSALS,
     called_of, functions_of,
     list::{Planned, Way},
-    node::Node,
     oids,
-    planner::Planner,
+    planner::{Planner, without_log},
     read,
 };
 use crate::fixture::{connect, database};
@@ -51,6 +50,7 @@ const CALLS: &[(&str, &[&str])] = &[
 #[tokio::test]
 async fn queues_with_keys_are_read_along_their_lanes() {
     let url = database().await;
+    without_log(&url).await;
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("q", &Settings::new("int8").partitions(4)).await.expect("created");
     let sql = connect(&url).await;
@@ -72,7 +72,7 @@ async fn queues_with_keys_are_read_along_their_lanes() {
             }
             _ => {}
         }
-        let relations = oids(&sql, "queue_q").await.into_keys().collect();
+        let relations: BTreeSet<u32> = oids(&sql, "queue_q").await.into_keys().collect();
         let indexes = oids(&sql, "due_q key_q place_q lanekey_q linekey_q").await;
         let of_statements = STATEMENTS.iter().filter_map(|(file, params, way)| {
             let text = read("sql/statements", file).replace('{', "\"").replace("_}", "_q\"");
@@ -86,9 +86,9 @@ async fn queues_with_keys_are_read_along_their_lanes() {
         // In the state "limited", plans only the calls for partitions, because a rate per key
         // changes no others.
         for (_, call, may_use) in calls.filter(|(name, ..)| state != "limited" || name.contains("lanes")) {
-            let planned = Planner::connect(&url, "auto").await.plan(&call, &relations).await;
+            let planned = Planner::connect(&url, "auto", relations.clone()).await.plan(&call).await;
             called.extend(&planned.calls);
-            let scans = planned.plans.iter().flat_map(Node::all).filter(|node| node.is_scan());
+            let scans = planned.plans.iter().flat_map(|plan| plan.all()).filter(|node| node.is_scan());
             let used: BTreeSet<&str> = scans
                 .map(|node| {
                     node.index().and_then(|oid| indexes.get(&oid.parse().ok()?)).map_or(&*node.name, |name| name)

@@ -4,12 +4,12 @@
 use trunkline::Settings;
 
 use super::{
-    Planner, faults, fill,
+    faults, fill,
     list::{
         self, Planned,
         Way::{self, Along},
     },
-    oids, queue, read,
+    oids, planners, queue, read,
 };
 use crate::fixture::{connect, database};
 
@@ -45,7 +45,7 @@ const INDEXES: &str = "due_q key_q uniquekey_q uniqueid_q pk_floor";
 
 async fn wrong(url: &str, state: &str) -> Vec<String> {
     let sql = connect(url).await;
-    let tables = oids(&sql, "queue_q unique_q floor").await.into_keys().collect();
+    let mut planners = planners(url, &oids(&sql, "queue_q unique_q floor").await.into_keys().collect()).await;
     let indexes = oids(&sql, INDEXES).await;
     let leased = "select coalesce(array_agg(id), '{}') from (
                   select id from trunkline.queue_q where attempt = 1 and size = 1 order by id limit 10) leased";
@@ -64,10 +64,10 @@ async fn wrong(url: &str, state: &str) -> Vec<String> {
         VERBS_WITH_UNIQUENESS.iter().map(|(file, call, way)| (*file, format!("select * from {}", filled(call)), *way));
     let mut wrong = Vec::new();
     for (file, call, way) in statements.chain(verbs) {
-        for cache in ["force_custom_plan", "force_generic_plan"] {
+        for (cache, planner) in &mut planners {
             // Commits no call, so that the calls do not depend on each other. A loop over the given
             // messages is not a scan of a table.
-            let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
+            let planned = planner.plan(&call).await;
             // Only checks that no table is read to its end. Other tests check the rest of a verb's
             // plans.
             let way = match way {
