@@ -15,7 +15,7 @@ use std::sync::{
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 use trunkline::{
-    Db, Enqueued,
+    Db, Enqueued, Settings,
     shards::{MessageId, Sharded},
 };
 use trunkline_embedded::Cluster;
@@ -109,30 +109,65 @@ pub async fn empty_database(name: &str) -> String {
     create(name, "template1").await
 }
 
+/// Waits until a database has no session. Then it can be a template for others.
+async fn disconnected(name: &str) {
+    let admin = connect(&cluster().url("postgres")).await;
+    let free = "select count(*) from pg_stat_activity where datname = $1";
+    eventually("the template is free", || async {
+        admin.query_one(free, &[&name]).await.expect("activity is visible").get::<_, i64>(0) == 0
+    })
+    .await;
+}
+
+/// Creates the database that has the schema and nothing else, once.
+async fn migrated() -> &'static str {
+    static TEMPLATE: OnceCell<&str> = OnceCell::const_new();
+    let create = async || {
+        let name = "migrated";
+        let url = empty_database(name).await;
+        let db = Db::connect(&url).await.expect("the template takes connections");
+        db.migrate().await.expect("the schema is created");
+        drop(db);
+        // Grants a right for the tests' own tables after the migration, because the migration
+        // must run without it.
+        let admin = superuser(&url).await;
+        admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
+        drop(admin);
+        disconnected(name).await;
+        name
+    };
+    TEMPLATE.get_or_init(create).await
+}
+
+/// Creates the database that has the schema and the queue `q` of numbers, once. To create this
+/// queue takes as long as to copy a database.
+async fn with_queue() -> &'static str {
+    static TEMPLATE: OnceCell<&str> = OnceCell::const_new();
+    let create_it = async || {
+        let name = "with_queue";
+        let url = create(name, migrated().await).await;
+        let db = Db::connect(&url).await.expect("the template takes connections");
+        db.create_queue("q", &Settings::new("int8")).await.expect("a queue is created");
+        drop(db);
+        disconnected(name).await;
+        name
+    };
+    TEMPLATE.get_or_init(create_it).await
+}
+
+async fn copy(template: &str) -> String {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    create(&format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed)), template).await
+}
+
 /// Creates a database with the schema. Returns its address.
 pub async fn database() -> String {
-    static TEMPLATE: OnceCell<()> = OnceCell::const_new();
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    TEMPLATE
-        .get_or_init(|| async {
-            let url = empty_database("migrated").await;
-            let db = Db::connect(&url).await.expect("the template takes connections");
-            db.migrate().await.expect("the schema is created");
-            drop(db);
-            // Grants a right for the tests' own tables after the migration, because the migration
-            // must run without it.
-            let admin = superuser(&url).await;
-            admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
-            drop(admin);
-            let admin = connect(&cluster().url("postgres")).await;
-            let free = "select count(*) from pg_stat_activity where datname = 'migrated'";
-            eventually("the template is free", || async {
-                admin.query_one(free, &[]).await.expect("activity is visible").get::<_, i64>(0) == 0
-            })
-            .await;
-        })
-        .await;
-    create(&format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed)), "migrated").await
+    copy(migrated().await).await
+}
+
+/// Creates a database with the schema and the queue `q` of numbers. Returns its address.
+pub async fn database_with_queue() -> String {
+    copy(with_queue().await).await
 }
 
 /// Returns a library handle on a fresh database.
