@@ -243,7 +243,9 @@ async fn dropped_tasks_lose_and_double_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_stops_dead_repeatedly_loses_and_doubles_nothing() {
-    let started = tokio::task::spawn_blocking(|| Cluster::temporary().start().expect("a private PostgreSQL starts"));
+    let started = tokio::task::spawn_blocking(|| {
+        Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts")
+    });
     let cluster = Arc::new(started.await.expect("no panic"));
     let url = crate::fixture::settled(&cluster.url("postgres"));
     Db::connect(&url).await.expect("connected").migrate().await.expect("migrated");

@@ -211,7 +211,7 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let cluster = tokio::task::spawn_blocking(|| {
-        let settings = Cluster::temporary().setting("synchronous_standby_names", "nobody");
+        let settings = Cluster::temporary().setting("fsync", "off").setting("synchronous_standby_names", "nobody");
         settings.setting("synchronous_commit", "local").start().expect("a private PostgreSQL starts")
     });
     let cluster = cluster.await.expect("no panic");

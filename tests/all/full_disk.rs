@@ -93,7 +93,7 @@ async fn cluster() -> Arc<Cluster> {
     let started = tokio::task::spawn_blocking(|| {
         // Prevents checkpoints, which would free space in the log.
         let cluster = Cluster::temporary().setting("max_wal_size", "4GB").setting("checkpoint_timeout", "1h");
-        cluster.start().expect("a private PostgreSQL starts")
+        cluster.setting("fsync", "off").start().expect("a private PostgreSQL starts")
     });
     Arc::new(started.await.expect("no panic"))
 }

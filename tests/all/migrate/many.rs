@@ -12,7 +12,7 @@ use crate::fixture::{connect, settled};
 #[tokio::test(flavor = "multi_thread")]
 async fn many_queues_migrate_with_few_locks() {
     let cluster = tokio::task::spawn_blocking(|| {
-        let settings = Cluster::temporary().setting("max_locks_per_transaction", "10");
+        let settings = Cluster::temporary().setting("fsync", "off").setting("max_locks_per_transaction", "10");
         settings.setting("max_connections", "20").start().expect("a private PostgreSQL starts")
     });
     let cluster = cluster.await.expect("no panic");

@@ -10,7 +10,9 @@ use trunkline_embedded::{Cluster, Stop};
 use crate::fixture::{Runs, Seen, drained, enqueued, eventually};
 
 pub async fn cluster() -> (Arc<Cluster>, Db) {
-    let started = tokio::task::spawn_blocking(|| Cluster::temporary().start().expect("a private PostgreSQL starts"));
+    let started = tokio::task::spawn_blocking(|| {
+        Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts")
+    });
     let cluster = Arc::new(started.await.expect("no panic"));
     let db = Db::connect(&crate::fixture::settled(&cluster.url("postgres"))).await.expect("connected");
     db.migrate().await.expect("migrated");
