@@ -86,7 +86,7 @@ fn numbers(count: i16) -> Value {
 }
 
 fn many() -> Vec<Case> {
-    const MANY: i32 = 100_000;
+    const MANY: i32 = 20_000;
     let rows = (1..=MANY).map(|n| vec![int4(n), (n % 7 > 0).then(|| Raw(format!("row {n}").into()))]);
     vec![
         case(
