@@ -81,7 +81,7 @@ async fn patiently<T, F: Future<Output = Result<T>>>(
     mut connect: impl FnMut() -> F,
 ) -> Result<T> {
     let longest = if target.config.get_hosts().len() > 1 { LONGEST_AMONG_HOSTS } else { LONGEST_PAUSE };
-    let began = Instant::now();
+    let began = tokio::time::Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
         match connect().await {
