@@ -63,10 +63,9 @@ async fn added_column_may_have_any_name_that_a_function_uses() {
             names.len() > 100 && ["clock", "q"].iter().all(|name| names.iter().any(|other| other == name)),
             "{names:?}"
         );
-        for name in &names {
-            let added = format!("alter table trunkline.queue_q add column if not exists \"{name}\" text default 'x'");
-            sql.batch_execute(&added).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        }
+        let columns = names.iter().map(|name| format!("add column if not exists \"{name}\" text default 'x'"));
+        let added = format!("alter table trunkline.queue_q {}", columns.collect::<Vec<_>>().join(", "));
+        sql.batch_execute(&added).await.expect("added");
         let is_keyed = kind == "partitioned";
         for text in USES {
             if is_keyed && text.starts_with("take") {
