@@ -1,11 +1,12 @@
 //! The fixture: one cluster per run, one fresh database per test, and the program.
 
 use std::{
+    collections::BTreeMap,
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
-        OnceLock,
+        Mutex, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -153,6 +154,19 @@ pub fn stop(child: &Child) {
     eventually("it stands still", || state().stdout.trim_ascii_start().starts_with(b"T"));
 }
 
+/// Returns the name of a database in which the program has run these commands.
+fn template(templates: &mut BTreeMap<String, String>, commands: &[&[&str]]) -> String {
+    let Some((last, before)) = commands.split_last() else { return "template1".to_owned() };
+    let key = format!("{commands:?}");
+    if let Some(name) = templates.get(&key) {
+        return name.clone();
+    }
+    let (name, trunkline) = Trunkline::copy_of(&template(templates, before));
+    trunkline.ok(last);
+    templates.insert(key, name.clone());
+    name
+}
+
 /// The program and its own database.
 pub struct Trunkline {
     pub url: String,
@@ -161,24 +175,34 @@ pub struct Trunkline {
 impl Trunkline {
     /// Creates an empty database.
     pub fn bare() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("cli_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        sql(&cluster().url("postgres"), &format!("create database {name}"));
-        Self { url: cluster().url(&name) }
+        Self::after(&[])
     }
 
     /// Creates a migrated database.
     pub fn new() -> Self {
-        let trunkline = Self::bare();
-        trunkline.ok(&["migrate"]);
-        trunkline
+        Self::after(&[&["migrate"]])
     }
 
     /// Creates a migrated database with one queue.
     pub fn with_queue(settings: &[&str]) -> Self {
-        let trunkline = Self::new();
-        trunkline.ok(&[&["queue", "create", "q"], settings].concat());
-        trunkline
+        Self::after(&[&["migrate"], &[&["queue", "create", "q"], settings].concat()])
+    }
+
+    /// Creates a database in which the program has run these commands. It runs them once, in a
+    /// template, and each test gets a copy.
+    fn after(commands: &[&[&str]]) -> Self {
+        static TEMPLATES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+        let template = template(&mut TEMPLATES.lock().expect("no command failed"), commands);
+        Self::copy_of(&template).1
+    }
+
+    /// Copies a database. Returns the name of the copy, too.
+    fn copy_of(template: &str) -> (String, Self) {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("cli_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        sql(&cluster().url("postgres"), &format!("create database {name} template {template}"));
+        let url = cluster().url(&name);
+        (name, Self { url })
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
