@@ -7,114 +7,18 @@ mod many;
 mod news;
 mod plans;
 mod rights;
+mod ward;
 mod workers;
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Duration};
 
-use tokio_postgres::{Client, NoTls};
-use trunkline::{Db, Draft, Queue, Settings};
-use trunkline_console::doctor::{Doctor, Finding, Severity};
-use trunkline_embedded::Cluster;
+use trunkline::{Db, Draft, Settings};
+use trunkline_console::doctor::{Doctor, Severity};
+use trunkline_embedded::Binaries;
+
+use self::ward::{Ward, connect, impatient, only};
 
 const SOON: Duration = Duration::from_secs(60);
-
-/// A server for one test, because many findings apply to all databases of a server.
-struct Ward {
-    server: Cluster,
-    db: Db,
-    sql: Client,
-}
-
-impl Ward {
-    async fn with(settings: &[(&str, &str)]) -> Self {
-        let mut cluster = Cluster::temporary();
-        for (name, value) in settings {
-            cluster = cluster.setting(*name, *value);
-        }
-        let server = cluster.start().expect("a server");
-        let db = Db::connect(&server.url("postgres")).await.expect("connected");
-        db.migrate().await.expect("migrated");
-        let sql = connect(&server.url("postgres")).await;
-        Self { server, db, sql }
-    }
-
-    async fn new() -> Self {
-        Self::with(&[]).await
-    }
-
-    async fn say(&self, text: &str) {
-        self.sql.batch_execute(text).await.expect(text);
-    }
-
-    async fn queue(&self, name: &str, settings: Settings) -> Queue<i64> {
-        self.db.create_queue(name, &settings).await.expect("created");
-        self.db.queue(name).await.expect("opened")
-    }
-
-    /// Runs the statements of a finding one by one, because some cannot run in a transaction.
-    async fn mend(&self, finding: &Finding) {
-        for statement in finding.mend.split("; ") {
-            self.say(statement).await;
-        }
-    }
-
-    /// Waits until a query returns true, for example once the statistics have arrived.
-    async fn until(&self, question: &str) {
-        let deadline = Instant::now() + SOON;
-        while !self.sql.query_one(question, &[]).await.expect(question).get::<_, bool>(0) {
-            assert!(Instant::now() < deadline, "not in time: {question}");
-            crate::until_next_poll().await;
-        }
-    }
-
-    /// Returns the findings of a doctor without patience.
-    async fn found(&self) -> Vec<Finding> {
-        impatient(Doctor::new(), &self.db).await
-    }
-
-    /// Returns the findings of a check.
-    async fn of(&self, check: &str) -> Vec<Finding> {
-        self.found().await.into_iter().filter(|finding| finding.check == check).collect()
-    }
-
-    /// Returns the only finding of a check, and verifies that its statements fix the problem.
-    async fn mended(&self, check: &str) -> Finding {
-        let found = self.of(check).await;
-        assert_eq!(found.len(), 1, "{check}: {found:#?}");
-        self.mend(&found[0]).await;
-        let deadline = Instant::now() + SOON;
-        while let [left, ..] = &self.of(check).await[..] {
-            assert!(Instant::now() < deadline, "still there after {:?}: {left:?}", found[0].mend);
-            crate::until_next_poll().await;
-        }
-        found.into_iter().next().expect("one")
-    }
-}
-
-/// Returns the findings of a doctor without patience, once the library's own statements have ended.
-/// Without patience, a statement that runs at that moment is a finding too.
-async fn impatient(doctor: Doctor, db: &Db) -> Vec<Finding> {
-    let doctor = doctor.patience(Duration::ZERO);
-    let deadline = Instant::now() + SOON;
-    loop {
-        let found = doctor.examine(db).await.expect("examined");
-        let is_own = |one: &Finding| one.check == "snapshots" && one.what.contains("(trunkline, ");
-        if !found.iter().any(is_own) {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "a transaction of the library stays open: {found:#?}");
-        crate::until_next_poll().await;
-    }
-}
-
-async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
-    tokio::spawn(connection);
-    client
-}
 
 #[test]
 fn the_guide_has_a_row_for_each_check() {
@@ -268,16 +172,20 @@ async fn settings_that_cost_messages_or_speed_are_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_notification_queue_is_looked_at() {
-    let ward = Ward::new().await;
+    // The queue holds eight gigabytes, and sixteen megabytes where that can be set.
+    let is_settable = Binaries::find_or_fetch(|_, _| {}).expect("a server").major() >= 17;
+    let size: &[_] = if is_settable { &[("max_notify_queue_pages", "2000")] } else { &[] };
+    let notifications = if is_settable { 50 } else { 20_000 };
+    let ward = Ward::with(size).await;
     let slow = connect(&ward.server.url("postgres")).await;
     slow.batch_execute("listen something").await.expect("listens");
     slow.batch_execute("begin; select 1").await.expect("and does not read");
-    // Fills the notification queue up to four hundred megabytes. It holds eight gigabytes, and a
-    // finding requires a twentieth.
-    let fill = "select pg_notify('something', repeat('x', 7000) || i) from generate_series(1, 20000) i";
+    // A finding requires that a twentieth of the queue is in use.
+    let fill =
+        format!("select pg_notify('something', repeat('x', 7000) || i) from generate_series(1, {notifications}) i");
     let mut rounds = 0;
     while ward.of("notifications").await.is_empty() && rounds < 8 {
-        ward.say(fill).await;
+        ward.say(&fill).await;
         rounds += 1;
     }
     let found = ward.of("notifications").await;

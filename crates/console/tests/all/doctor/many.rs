@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::{Ward, connect, impatient};
+use super::{Ward, connect, impatient, only};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_queues_without_a_consumer_are_one_finding() {
@@ -48,7 +48,7 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     ward.say(churn).await;
     ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
     let of = async |patience| {
-        let found = Doctor::new().patience(patience).examine(&ward.db).await.expect("examined");
+        let found = only("dead_rows").patience(patience).examine(&ward.db).await.expect("examined");
         found.into_iter().filter(|one| one.check == "dead_rows").collect::<Vec<_>>()
     };
     let (long, none) = (Duration::from_secs(3600), Duration::ZERO);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use trunkline::Settings;
-use trunkline_console::doctor::{Doctor, Finding, Severity};
+use trunkline_console::doctor::{Finding, Severity};
 
-use super::Ward;
+use super::{Ward, only};
 
 async fn of(ward: &Ward, check: &str) -> Vec<Finding> {
-    let found = Doctor::new().patience(Duration::from_secs(300)).examine(&ward.db).await.expect("examined");
+    let found = only(check).patience(Duration::from_secs(300)).examine(&ward.db).await.expect("examined");
     found.into_iter().filter(|one| one.check == check).collect()
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trunkline::Settings;
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::Ward;
+use super::{Ward, only};
 
 /// Inserts the rows that a worker would have reported in the last minutes.
 async fn reports(ward: &Ward, worker: &str, version: &str, handled: i64, running: i64) {
@@ -50,7 +50,7 @@ async fn workers_without_progress_and_queues_that_lost_theirs_are_found() {
     ward.queue("q", Settings::new("int8")).await;
     let db = &ward.db;
     let of = |patience| {
-        let doctor = Doctor::new().patience(Duration::from_secs(patience));
+        let doctor = only("progress").patience(Duration::from_secs(patience));
         async move {
             doctor
                 .examine(db)
