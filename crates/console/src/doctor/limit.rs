@@ -1,8 +1,8 @@
 //! The time limits of an examination.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     Finding,

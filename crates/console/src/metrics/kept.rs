@@ -1,10 +1,9 @@
 //! Samples that are reused between scrapes. They cost the server at most one per cent of a core,
 //! regardless of how many clients scrape and how large the queues are.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
 
 use super::ask::{Counts, Database, Queue, Store};
 

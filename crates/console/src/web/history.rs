@@ -1,8 +1,9 @@
 //! Stores the last hour of each queue. All consoles of a database share it, if their roles may
 //! store it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use trunkline::{Db, Result};
 
 use super::{

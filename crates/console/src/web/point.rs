@@ -1,6 +1,8 @@
 //! The numbers of a queue, minute by minute.
 
-use std::{collections::VecDeque, time::Instant};
+use std::collections::VecDeque;
+
+use tokio::time::Instant;
 
 /// The numbers of a queue at one time.
 #[derive(Debug, Clone, Copy)]

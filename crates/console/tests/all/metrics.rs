@@ -44,9 +44,8 @@ fn seconds(text: &str, sample: &str) -> f64 {
 
 /// Creates a database. Returns its connection string, a connection, and a client for SQL.
 async fn database() -> (String, Db, Client) {
-    let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
+    let url = crate::migrated_database().await;
     let db = Db::connect(&url).await.expect("connected");
-    db.migrate().await.expect("migrated");
     let sql = connect(&url).await;
     (url, db, sql)
 }

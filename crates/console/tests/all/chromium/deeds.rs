@@ -141,6 +141,7 @@ async fn without_javascript_everything_but_the_moving_works() {
     let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("plain", &Settings::new("text")).await.expect("created");
+    let site = site.restarted(|console| console).await;
     browser.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     browser.until_shown(&site, "/", "plain").await;
     browser.follow("main a[href='/queues/plain']").await;

@@ -173,6 +173,7 @@ async fn page_whose_session_ended_shows_this_until_the_next_login() {
     let queue: Queue<String> = site.db.queue("q").await.expect("opened");
     browser.log_in(&site, "ada", PASSWORD).await;
     browser.open(&site, "/queues/q").await;
+    browser.hurry().await;
     // Another page of the same browser logs out, and later in again.
     let send = "const [path, fields, done] = arguments;
         fetch(path, { method: 'POST', body: new URLSearchParams(fields) }).then(answer => done(answer.ok))";

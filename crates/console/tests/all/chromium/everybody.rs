@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{Browser, NARROW, WIDE, driver::axe, pages, sample};
-use crate::web::Site;
 
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
@@ -41,8 +40,7 @@ impl Browser {
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn axe_finds_no_serious_fault_on_any_page() {
     let browser = Browser::lent().await;
-    let site = Site::with(|console| console.title("shop")).await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     browser.until_shown(&site, "/", "search-index").await;
     let mut faults = Vec::new();
     for size in [WIDE, NARROW] {
@@ -80,8 +78,7 @@ async fn axe_finds_no_serious_fault_on_any_page() {
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
     let browser = Browser::lent().await;
-    let site = Site::with(|console| console.title("shop")).await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     browser.until_shown(&site, "/", "search-index").await;
     let dead = site.number("select min(id) from trunkline.dead_letters('webhooks')").await;
     for path in [

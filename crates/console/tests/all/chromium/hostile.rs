@@ -53,6 +53,7 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     paths.push("/queues/%3Cscript%3Ewindow.ran=1%3C%2Fscript%3E".to_owned());
     paths.push("/queues/dead/messages?key=%22%3E%3Cscript%3Ewindow.ran=1%3C%2Fscript%3E&state=%3Cb%3E".to_owned());
     paths.push("/queues/dead/dead?error=%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E".to_owned());
+    let site = site.restarted(|console| console).await;
     browser.until_shown(&site, "/", name).await;
     for size in [WIDE, NARROW] {
         browser.resize(size).await;

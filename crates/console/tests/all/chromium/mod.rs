@@ -39,6 +39,12 @@ impl Browser {
         }
     }
 
+    /// Makes the pauses of the page's scripts ten times as short.
+    pub async fn hurry(&self) {
+        let script = "const pause = setTimeout; window.setTimeout = (what, time) => pause(what, time / 10)";
+        self.run(script, serde_json::json!([])).await;
+    }
+
     /// Returns the path of the open page.
     pub async fn path(&self) -> String {
         let url = self.url().await;

@@ -10,15 +10,24 @@ use tokio::{
 use trunkline::{Queue, Settings};
 
 use super::{Browser, sample};
-use crate::web::Site;
+use crate::web::{SAMPLE, Site};
 
-#[tokio::test(flavor = "multi_thread")]
+impl Browser {
+    /// Runs a script until its value is true, which the next sample makes it.
+    async fn until_sampled(&self, script: &str) {
+        crate::pass(SAMPLE).await;
+        self.until(script, json!([])).await;
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn numbers_and_the_verdict_move_on_the_same_page() {
     let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("moves", &Settings::new("text").max_attempts(1)).await.expect("created");
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
+    let site = site.restarted(|console| console).await;
     browser.until_shown(&site, "/", "moves").await;
     assert_eq!(browser.text("#verdict").await, "All is well");
     // At the end, all nodes, the focus and the selection are the same; only texts and attributes
@@ -37,12 +46,12 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     };
     for number in ["1", "2", "3"] {
         queue.enqueue(&"one more".to_owned()).await.expect("enqueued");
-        browser.until(&shows("due", number), json!([])).await;
+        browser.until_sampled(&shows("due", number)).await;
     }
     let leases = queue.lease(2).await.expect("leased");
-    browser.until(&shows("leased", "2"), json!([])).await;
+    browser.until_sampled(&shows("leased", "2")).await;
     queue.bury(&leases, "odd").await.expect("buried");
-    browser.until(&shows("dead", "2"), json!([])).await;
+    browser.until_sampled(&shows("dead", "2")).await;
     browser
         .until(
             "return document.querySelector('#verdict').innerText === 'Needs attention: 1 with dead letters'",
@@ -52,14 +61,14 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     assert_eq!(browser.text("#troubles li").await, "moves 2 dead");
     browser.until("return document.querySelector('[data-sum=dead]').innerText === '2'", json!([])).await;
     queue.discard_all().await.expect("discarded");
-    browser.until("return document.querySelector('#verdict').innerText === 'All is well'", json!([])).await;
+    browser.until_sampled("return document.querySelector('#verdict').innerText === 'All is well'").await;
     let same = "return window.removed <= 1 && window.kept.every(node => node.isConnected)
         && document.activeElement.textContent === 'moves' && getSelection().toString().trim() === 'Queue'";
     assert_eq!(browser.run(same, json!([])).await, true);
 
     // A new queue appears as a new row, and the other row stays.
     site.db.create_queue("another", &Settings::new("text")).await.expect("created");
-    browser.until("return document.querySelectorAll('#queues tr').length === 2", json!([])).await;
+    browser.until_sampled("return document.querySelectorAll('#queues tr').length === 2").await;
     assert!(browser.run("return window.kept.every(node => node.isConnected)", json!([])).await == true);
     browser.is_quiet().await;
 
@@ -72,8 +81,7 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn the_first_page_comes_within_its_budget() {
     let browser = Browser::lent().await;
-    let site = Site::new().await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     browser.until_shown(&site, "/", "search-index").await;
     let script = "const [page] = performance.getEntriesByType('navigation');
             const all = [page, ...performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/live'))];
@@ -108,6 +116,7 @@ async fn a_console_that_went_away_is_told_of() {
     let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("left", &Settings::new("text")).await.expect("created");
+    let site = site.restarted(|console| console).await;
     browser.until_shown(&site, "/", "left").await;
     let db = site.db.clone();
     tokio::time::timeout(Duration::from_secs(20), site.end()).await.expect("it ends though a visitor looks");
@@ -118,13 +127,14 @@ async fn a_console_that_went_away_is_told_of() {
 }
 
 /// A browser gives up a stream for good if the first answer is not a stream.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn page_that_was_refused_its_numbers_receives_them_later() {
     let browser = Browser::lent().await;
     let site = Site::new().await;
     site.db.create_queue("refused", &Settings::new("text")).await.expect("created");
     let queue: Queue<String> = site.db.queue("refused").await.expect("opened");
+    let site = site.restarted(|console| console).await;
     let mut taken = Vec::new();
     for _ in 0..256 {
         let mut stream = TcpStream::connect(site.address).await.expect("connected");
@@ -134,12 +144,13 @@ async fn page_that_was_refused_its_numbers_receives_them_later() {
         taken.push(stream);
     }
     browser.until_shown(&site, "/", "refused").await;
+    browser.hurry().await;
     browser.until("return document.querySelector('#problem').innerText.includes('does not answer')", json!([])).await;
     drop(taken);
     queue.enqueue(&"one".to_owned()).await.expect("enqueued");
     let moves = "return document.querySelector('#problem').hidden
         && document.querySelector(\"tr[data-queue='refused'] [data-cell='due']\").textContent === '1'";
-    browser.until(moves, json!([])).await;
+    browser.until_sampled(moves).await;
     browser.said().await;
     drop(browser);
     site.end().await;

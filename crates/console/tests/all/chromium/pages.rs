@@ -55,8 +55,7 @@ impl Browser {
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn every_page_fits_and_shows_what_it_is_for() {
     let browser = Browser::lent().await;
-    let site = Site::with(|console| console.title("shop")).await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     browser.until_shown(&site, "/", "search-index").await;
     for size in [WIDE, NARROW] {
         browser.resize(size).await;
@@ -76,8 +75,7 @@ async fn every_page_fits_and_shows_what_it_is_for() {
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn the_numbers_of_the_pages_are_those_of_sql() {
     let browser = Browser::lent().await;
-    let site = Site::new().await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     browser.until_shown(&site, "/", "search-index").await;
     let mut depth = 0;
     for queue in ["emails", "exports", "invoices", "payments", "search-index", "thumbnails", "webhooks"] {

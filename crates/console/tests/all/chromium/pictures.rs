@@ -3,7 +3,6 @@
 use std::{fs, path::PathBuf};
 
 use super::{Browser, NARROW, WIDE, sample};
-use crate::web::Site;
 
 /// Run as `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures --
 /// --ignored`, writes the screenshots to that folder.
@@ -15,8 +14,7 @@ async fn every_page_can_be_pictured_wide_narrow_light_and_dark() {
         fs::create_dir_all(folder).expect("a folder");
     }
     let browser = Browser::lent().await;
-    let site = Site::with(|console| console.title("shop")).await;
-    sample::fill(&site).await;
+    let site = sample::shop().await;
     let dead = site.number("select id from trunkline.dead_letters('webhooks') limit 1").await;
     let mail = site.number("select id from trunkline.messages('emails') order by due_at desc limit 1").await;
     let image = site.number("select id from trunkline.messages('thumbnails') limit 1").await;

@@ -19,8 +19,15 @@ fn jsonb() -> Settings {
     Settings::new("jsonb")
 }
 
+/// Returns a console whose database is filled, and which has sampled it.
+pub async fn shop() -> Site {
+    let site = Site::new().await;
+    fill(&site).await;
+    site.restarted(|console| console.title("shop")).await
+}
+
 /// Fills the database. Due messages have been due for a few seconds, except in one queue.
-pub async fn fill(site: &Site) {
+async fn fill(site: &Site) {
     let emails = open(site, "emails", jsonb()).await;
     let mail = |n: usize| {
         let person = ["ada", "grace", "edsger", "barbara", "donald"][n % 5];

@@ -1,8 +1,8 @@
 //! The doctor's time limit, and a server with few free connections.
 
-use std::time::{Duration, Instant};
+use std::{pin::pin, time::Duration};
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 
@@ -34,18 +34,25 @@ async fn two_connections_suffice_for_all_checks_but_listening() {
     assert!(!listening.why.contains("pooler") && !listening.mend.contains("pooler"), "{listening:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn examination_ends_at_its_limit_and_names_what_was_not_checked() {
     let ward = Ward::with(&[("max_locks_per_transaction", "1000")]).await;
-    let create = "select trunkline.create_queue('q' || n, 'int8') from generate_series(1, 300) n";
+    let create = "select trunkline.create_queue('q' || n, 'int8') from generate_series(1, 100) n";
     ward.say(create).await;
     // Locks all queues, so that each check of a queue waits for a tenth of a second.
     let holder = connect(&ward.server.url("postgres")).await;
-    let tables: Vec<String> = (1..=300).map(|n| format!("trunkline.queue_q{n}")).collect();
+    let tables: Vec<String> = (1..=100).map(|n| format!("trunkline.queue_q{n}")).collect();
     let lock = format!("begin; lock table {} in access exclusive mode", tables.join(", "));
     holder.batch_execute(&lock).await.expect("locked");
     let begun = Instant::now();
-    let found = in_time(&ward.db).await;
+    let mut examined = pin!(in_time(&ward.db));
+    let found = loop {
+        // The doctor's clock runs ten times as fast as that of the server with its locks.
+        match timeout(Duration::from_millis(100), &mut examined).await {
+            Ok(found) => break found,
+            Err(_) => crate::pass(Duration::from_millis(900)).await,
+        }
+    };
     assert!(begun.elapsed() > Duration::from_secs(50), "the locked queues took {:?}", begun.elapsed());
     let late = found.iter().filter(|one| one.what.contains("was not checked within the doctor's limit of 60 s"));
     let late: Vec<&Finding> = late.collect();

@@ -58,7 +58,8 @@ async fn numbers_end_with_the_session() {
     let site = with_ada().await;
     let cookie = log_in(&site).await;
     let mut stream = TcpStream::connect(site.address).await.expect("connected");
-    let request = format!("GET /live HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\n\r\n", site.address);
+    let request =
+        format!("GET /live HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncookie: {cookie}\r\n\r\n", site.address);
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut part = [0; 4096];
     assert!(stream.read(&mut part).await.expect("read") > 0);

@@ -33,6 +33,7 @@ async fn last_hour_is_kept_for_the_next_console() {
     site.db.create_queue("emails", &Settings::new("text")).await.expect("created");
     let queue: Queue<String> = site.db.queue("emails").await.expect("opened");
     queue.enqueue_many((0..12).map(|n| n.to_string())).await.expect("enqueued");
+    let site = site.restarted(|console| console).await;
     until_shown(&site, "at most 12").await;
     // Inserts the records of an earlier console: a peak half an hour ago, and one row that is too
     // old.

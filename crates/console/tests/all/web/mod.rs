@@ -19,13 +19,15 @@ mod of_queue;
 mod connections;
 mod search;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{net::TcpListener, sync::oneshot};
 use tokio_postgres::{Client, NoTls};
 use trunkline::Db;
 use trunkline_console::web::Console;
-use trunkline_embedded::test_database;
+
+/// The time after which another sample of a few queues is due, even on a busy machine.
+pub const SAMPLE: Duration = Duration::from_secs(120);
 
 /// A console with a database of its own, and a session that checks its numbers.
 pub struct Site {
@@ -43,9 +45,8 @@ impl Site {
     }
 
     pub async fn with(change: impl FnOnce(Console) -> Console) -> Self {
-        let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
+        let url = crate::migrated_database().await;
         let db = Db::connect(&url).await.expect("connected");
-        db.migrate().await.expect("migrated");
         let sql = connect(&url).await;
         Self::of(url, db, sql, change).await
     }
@@ -57,6 +58,14 @@ impl Site {
         let console = change(Console::new(db.clone()));
         let ended = tokio::spawn(console.serve(listener, async { drop(asked.await) }));
         Self { address, url, db, sql, end: Some(end), ended }
+    }
+
+    /// Starts another console instead. When it answers, it has sampled all queues that are there
+    /// now.
+    pub async fn restarted(mut self, change: impl FnOnce(Console) -> Console) -> Self {
+        drop(self.end.take());
+        self.ended.await.expect("no panic").expect("an orderly end");
+        Self::of(self.url, self.db, self.sql, change).await
     }
 
     pub async fn number(&self, question: &str) -> i64 {

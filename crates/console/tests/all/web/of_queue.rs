@@ -101,6 +101,7 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
     let site = Site::new().await;
     let lines = queue(&site, "lines.of-it", Settings::new("text").max_batch(5)).await;
     lines.enqueue_many((0..12).map(|n| format!("{n}"))).await.expect("enqueued");
+    let site = site.restarted(|console| console).await;
     let deadline = Instant::now() + SOON;
     let page = loop {
         let page = get(site.address, "/queues/lines.of-it").await;

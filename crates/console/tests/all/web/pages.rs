@@ -8,7 +8,7 @@ use tokio::{
 };
 use trunkline::{Draft, Queue, Settings};
 
-use super::Site;
+use super::{SAMPLE, Site};
 use crate::browser::get;
 
 const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
@@ -31,6 +31,7 @@ async fn row_of_overview_has_limits_schedules_and_failures() {
         )
         .await
         .expect("set");
+    let site = site.restarted(|console| console).await;
     let deadline = Instant::now() + SOON;
     loop {
         // Simulates a worker that reports again and again. A report counts for 15 seconds.
@@ -113,6 +114,7 @@ async fn the_overview_says_what_sql_says() {
     }
     queue.enqueue(Draft::new("later".to_owned()).after(Duration::from_secs(3600))).await.expect("enqueued");
     let leased = queue.lease(1).await.expect("leased");
+    let site = site.restarted(|console| console).await;
     let deadline = Instant::now() + SOON;
     let shown = loop {
         let page = get(site.address, "/").await;
@@ -134,7 +136,7 @@ async fn the_overview_says_what_sql_says() {
     site.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn numbers_go_on_after_the_server_ended_all_sessions() {
     let site = Site::new().await;
     let queue = texts(&site, "broken").await;
@@ -144,6 +146,7 @@ async fn numbers_go_on_after_the_server_ended_all_sessions() {
     while queue.enqueue(&"after".to_owned()).await.is_err() {
         assert!(Instant::now() < deadline, "not enqueued");
     }
+    crate::pass(SAMPLE).await;
     loop {
         let page = get(site.address, "/").await;
         if page.body.contains(r#"data-queue="broken""#) && page.text_after(r#"data-cell="due">"#) == "1" {
@@ -156,7 +159,7 @@ async fn numbers_go_on_after_the_server_ended_all_sessions() {
     site.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn numbers_move_without_a_new_page() {
     let site = Site::new().await;
     let queue = texts(&site, "moves").await;
@@ -164,6 +167,7 @@ async fn numbers_move_without_a_new_page() {
     let request = format!("GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", site.address);
     stream.write_all(request.as_bytes()).await.expect("sent");
     queue.enqueue(&"one more".to_owned()).await.expect("enqueued");
+    crate::pass(SAMPLE).await;
     let (mut told, mut part) = (String::new(), [0; 4096]);
     let read = tokio::time::timeout(SOON, async {
         while !(told.contains(r#""moves":{"#) && told.contains(r#""due":"1""#)) {
@@ -318,6 +322,7 @@ async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
     let create =
         "select trunkline.create_queue('queue-of-a-longer-name-' || i, 'jsonb') from generate_series(1, 200) i";
     site.sql.batch_execute(create).await.expect("created");
+    let site = site.restarted(|console| console).await;
     let deadline = Instant::now() + SOON;
     let whole = loop {
         let page = get(site.address, "/").await;

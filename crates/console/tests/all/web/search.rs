@@ -1,7 +1,6 @@
 //! The search for messages.
 
 use trunkline::{Db, Settings};
-use trunkline_embedded::test_database;
 
 use super::{Site, connect};
 use crate::browser::get;
@@ -9,11 +8,10 @@ use crate::browser::get;
 /// The server may write no temporary file, as it does for results of more than a few megabytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn search_converts_only_the_payloads_of_its_page() {
-    let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
+    let url = crate::migrated_database().await;
     let limit = "do $$ begin execute format('alter database %I set temp_file_limit = 0', current_database()); end $$";
     connect(&url).await.batch_execute(limit).await.expect("limited");
     let db = Db::connect(&url).await.expect("connected");
-    db.migrate().await.expect("migrated");
     let sql = connect(&url).await;
     let site = Site::of(url, db, sql, |console| console).await;
     for (name, settings) in [("plain", Settings::new("text")), ("keyed", Settings::new("text").partitions(2))] {

@@ -28,6 +28,7 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
     let late: Queue<String> = site.db.queue("late").await.expect("opened");
     late.enqueue(&"waits".to_owned()).await.expect("enqueued");
     site.sql.batch_execute("update trunkline.queue_late set due_at = now() - interval '1 hour'").await.expect("moved");
+    let site = site.restarted(|console| console).await;
     let deadline = Instant::now() + SOON;
     let said = "Needs attention: 1 behind, 2 with dead letters, 1 paused";
     let page = loop {
