@@ -29,24 +29,24 @@ async fn every_page_can_be_pictured_wide_narrow_light_and_dark() {
         assert!(std::time::Instant::now() < deadline, "no worker reports");
         crate::until_next_poll().await;
     }
-    for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
-        for scheme in ["light", "dark"] {
+    for (name, path) in [
+        ("overview", "/".to_owned()),
+        ("queue", "/queues/emails".to_owned()),
+        ("messages", "/queues/webhooks/messages".to_owned()),
+        ("message", format!("/queues/emails/messages/{mail}")),
+        ("bytes", format!("/queues/thumbnails/messages/{image}")),
+        ("letter", format!("/queues/webhooks/messages/{dead}")),
+        ("dead", "/queues/webhooks/dead".to_owned()),
+        ("schedules", "/schedules".to_owned()),
+        ("doctor", "/doctor".to_owned()),
+        ("audit", "/audit".to_owned()),
+    ] {
+        browser.open(&site, &path).await;
+        browser.run(sample::HOUR, serde_json::json!([])).await;
+        for (size, wide) in [(WIDE, "wide"), (NARROW, "narrow")] {
             browser.resize(size).await;
-            browser.scheme(scheme).await;
-            for (name, path) in [
-                ("overview", "/".to_owned()),
-                ("queue", "/queues/emails".to_owned()),
-                ("messages", "/queues/webhooks/messages".to_owned()),
-                ("message", format!("/queues/emails/messages/{mail}")),
-                ("bytes", format!("/queues/thumbnails/messages/{image}")),
-                ("letter", format!("/queues/webhooks/messages/{dead}")),
-                ("dead", "/queues/webhooks/dead".to_owned()),
-                ("schedules", "/schedules".to_owned()),
-                ("doctor", "/doctor".to_owned()),
-                ("audit", "/audit".to_owned()),
-            ] {
-                browser.open(&site, &path).await;
-                browser.run(sample::HOUR, serde_json::json!([])).await;
+            for scheme in ["light", "dark"] {
+                browser.scheme(scheme).await;
                 let picture = browser.picture().await;
                 assert!(picture.len() > 1000 && picture[8..12] == *b"WEBP", "{name}: {} bytes", picture.len());
                 if let Some(folder) = &folder {
