@@ -44,8 +44,8 @@ fn the_page_is_what_help_says() {
 /// Checks that paragraphs are filled: the first word of each line did not fit on the previous line.
 #[test]
 fn paragraphs_are_filled_on_every_terminal() {
-    for columns in [60, 80, 100] {
-        for (verb, help) in helps_in(columns) {
+    for (columns, helps) in [(60, helps_in(60)), (80, helps_in(80)), (100, helps())] {
+        for (verb, help) in helps {
             let lines: Vec<&str> = help.lines().collect();
             let options = lines.iter().position(|line| line.contains("Print version")).map_or(0, |at| at + 1);
             let below = lines[options..].iter().take_while(|line| !line.starts_with("Example"));

@@ -48,7 +48,8 @@ fn hear_hangups() {
 /// Returns the help of every verb on a terminal of 100 columns. The first entry is the program's
 /// own help, under an empty name.
 pub fn helps() -> Vec<(String, String)> {
-    helps_in(100)
+    static HELPS: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    HELPS.get_or_init(|| helps_in(100)).clone()
 }
 
 /// Returns the help of every verb on a terminal of `columns` columns.
@@ -277,9 +278,14 @@ pub fn failed(output: &Output, args: &[&str]) -> (i32, String) {
 /// Waits until the condition holds. Fails after two minutes, which a busy machine may need.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
-    while !is_so() {
+    loop {
+        let began = Instant::now();
+        if is_so() {
+            return;
+        }
         assert!(Instant::now() < deadline, "in vain: {what}");
-        thread::sleep(Duration::from_millis(5));
+        // A condition may run the program: at most half of the time goes to its polls.
+        thread::sleep(began.elapsed().max(Duration::from_millis(5)));
     }
 }
 
