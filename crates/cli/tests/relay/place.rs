@@ -125,8 +125,7 @@ impl Program {
 /// The maximum time that a test waits for a condition.
 pub const LONGEST: Duration = Duration::from_secs(180);
 
-/// The time between two polls.
-/// A poll of a queue counts its messages.
+/// The time between two polls, each of which may count the messages of a queue.
 pub const POLL: Duration = Duration::from_millis(25);
 
 /// Waits until the condition holds. The machine may be busy with other tests.
