@@ -8,11 +8,12 @@ mod own_metrics;
 mod web;
 
 use std::{
+    pin::pin,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::timeout};
 use trunkline::Db;
 use trunkline_embedded::test_cluster;
 
@@ -26,6 +27,19 @@ async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
+}
+
+/// Runs the future while the clock of the runtime is `times` times as fast as a server's. This
+/// must be the only thread of the runtime.
+async fn hurried<T>(times: u32, work: impl Future<Output = T>) -> T {
+    const STEP: Duration = Duration::from_millis(100);
+    let mut work = pin!(work);
+    loop {
+        match timeout(STEP, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => pass(STEP * (times - 1)).await,
+        }
+    }
 }
 
 /// Creates a database with the schema. Returns its connection string.

@@ -1,6 +1,6 @@
 //! The doctor's time limit, and a server with few free connections.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use trunkline::{Db, Settings};
@@ -45,14 +45,7 @@ async fn examination_ends_at_its_limit_and_names_what_was_not_checked() {
     let lock = format!("begin; lock table {} in access exclusive mode", tables.join(", "));
     holder.batch_execute(&lock).await.expect("locked");
     let begun = Instant::now();
-    let mut examined = pin!(in_time(&ward.db));
-    let found = loop {
-        // The doctor's clock runs ten times as fast as that of the server with its locks.
-        match timeout(Duration::from_millis(100), &mut examined).await {
-            Ok(found) => break found,
-            Err(_) => crate::pass(Duration::from_millis(900)).await,
-        }
-    };
+    let found = crate::hurried(10, Box::pin(in_time(&ward.db))).await;
     assert!(begun.elapsed() > Duration::from_secs(50), "the locked queues took {:?}", begun.elapsed());
     let late = found.iter().filter(|one| one.what.contains("was not checked within the doctor's limit of 60 s"));
     let late: Vec<&Finding> = late.collect();

@@ -1,7 +1,5 @@
 //! Findings while another session has locked a table against readers.
 
-use std::{pin::pin, time::Duration};
-
 use tokio::time::timeout;
 use trunkline::Settings;
 use trunkline_console::doctor::{Doctor, Severity};
@@ -14,15 +12,8 @@ async fn locked_list_of_queues_is_a_finding_and_not_waited_for() {
     ward.queue("q", Settings::new("int8")).await;
     let holder = connect(&ward.server.url("postgres")).await;
     holder.batch_execute("begin; lock table trunkline.queue in access exclusive mode").await.expect("locked");
-    let doctor = Doctor::new();
-    let mut examined = pin!(timeout(SOON, doctor.examine(&ward.db)));
-    let found = loop {
-        // The doctor's clock runs five times as fast as that of the server with its locks.
-        match timeout(Duration::from_millis(100), &mut examined).await {
-            Ok(found) => break found.expect("in time").expect("examined"),
-            Err(_) => crate::pass(Duration::from_millis(400)).await,
-        }
-    };
+    let examined = crate::hurried(5, Box::pin(timeout(SOON, Doctor::new().examine(&ward.db)))).await;
+    let found = examined.expect("in time").expect("examined");
     assert!(found.iter().all(|one| one.severity == Severity::Unchecked), "{found:#?}");
     let listed = found.iter().find(|one| one.check == "queues").expect("a finding about the list");
     assert!(listed.what.contains("did not answer within 15 s"), "{listed:?}");
