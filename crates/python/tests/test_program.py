@@ -235,6 +235,39 @@ def test_processes_that_cannot_begin_to_drain_end(story: Story) -> None:
     assert worker.returncode == 2 and "nowhere" in told, told
 
 
+def test_processes_that_fail_at_import_end_a_drain(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("import os\nos.environ['MISSING']\n")
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--processes", "2", "--drain"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and ended.stderr.count("KeyError: 'MISSING'") == 2, ended
+
+
+#: The first process drains, the other fails at its start.
+HALF = """
+import os, sys
+try:
+    os.mkdir("drained")
+except FileExistsError:
+    sys.exit(2)
+"""
+
+
+def test_a_drain_ends_if_only_some_processes_can_begin(tmp_path: Path) -> None:
+    program = f"from trunkline.worker import supervisor; print(supervisor.supervise({[sys.executable, '-c', HALF]}, 2, False, 'MARK', True))"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "2\n", ended
+
+
+def test_sigterm_while_the_application_is_imported_ends_the_program(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("print('begun', flush=True)\ninput()\n")
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None and worker.stdout.readline() == "begun\n"
+        worker.send_signal(signal.SIGTERM)
+        told = worker.communicate(timeout=60)[1]
+    assert worker.returncode == 0 and "ending before the work begins" in told, told
+
+
 #: The system refuses the second and the third process.
 REFUSES = """
 import logging, subprocess, sys

@@ -165,6 +165,13 @@ class _Ending:
             os._exit(1)
 
 
+def _end_before_work(_: int, __: FrameType | None) -> None:
+    """Handles SIGTERM while the application is imported. The first process of a container has no
+    default for it, so the signal would be lost."""
+    log(logging.INFO, "SIGTERM: ending before the work begins")
+    os._exit(0)
+
+
 async def _until_orphaned(supervisor: int | None) -> None:
     """Waits until the supervisor is gone. Without a supervisor, waits indefinitely."""
     while supervisor is None or os.getppid() == supervisor:
@@ -184,6 +191,7 @@ def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, 
         given = list(sys.argv[1:] if of is None else of)
         command = command or [sys.executable, "-m", "trunkline.worker.program", *given]
         sys.exit(supervise(command, said.processes, said.reload, SUPERVISOR, said.drain))
+    signal.signal(signal.SIGTERM, _end_before_work)
     try:
         summary = _run(work(app_of(said.app), said, None if supervisor is None else int(supervisor)))
     except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:

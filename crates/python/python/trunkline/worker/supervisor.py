@@ -35,12 +35,12 @@ class _Place:
         self._began = 0.0
         self.process: subprocess.Popen[bytes] | None = None
         self.code = 0
-        #: True if the process ended on its own, with code 0.
-        self.is_done = False
+        #: True if no other process follows the one that ended.
+        self.is_over = False
 
     def begin(self) -> None:
         """Starts the process. If the system has no room for a process, tries again later."""
-        self._began, self.is_done, self.process = time.monotonic(), False, None
+        self._began, self.is_over, self.process = time.monotonic(), False, None
         try:
             self.process = subprocess.Popen(self._command, env=self._environment)
         except OSError as error:
@@ -54,24 +54,23 @@ class _Place:
         return self._pause
 
     def look(self, drains: bool) -> None:
-        """Replaces a process that died, after its pause. If processes drain, a process that ended
-        with code 0 is done."""
-        if self.is_done:
+        """Replaces a process that died, after its pause. If processes drain, their caller expects an
+        end, so a process that has drained, or that failed at the start, has no successor."""
+        if self.is_over:
             return
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
-            if drains and code == 0:
-                self.code, self.process, self.is_done = code, None, True
-                return
             self.code, self.process = code, None
+            if drains and (code in (0, 2, NO_APP) or code > 0 and now - self._began <= _SHORT):
+                self.is_over = True
+                return
             _logger.error("a worker process ended with code %d; a new process starts in %.1f s", code, self._rest(now))
         if self.process is None and now >= self._after:
             self.begin()
 
-    def is_refused(self, drains: bool) -> bool:
-        """Returns true if the process ended because its application does not exist. If processes
-        drain, any error at the start counts, because their caller expects an end."""
-        return self.process is None and self.code in ((2, NO_APP) if drains else (NO_APP,))
+    def has_no_app(self) -> bool:
+        """Returns true if the process ended because its application does not exist."""
+        return self.process is None and self.code == NO_APP
 
     def tell(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -100,8 +99,8 @@ def _changes(folder: Path) -> Iterator[bool]:
 
 
 def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drains: bool = False) -> int:
-    """Runs until a signal, which is passed on, or until all processes have drained. Returns the
-    highest exit code of the processes. Returns 2 if no process can start its work."""
+    """Runs until a signal, which is passed on, or until all processes have drained or cannot start.
+    Returns the highest exit code of the processes, which is 2 if the application does not exist."""
     environment = {**os.environ, mark: str(os.getpid())}
     places = [_Place(command, environment) for _ in range(max(1, count))]
     told: list[int] = []
@@ -146,10 +145,10 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         for place in places:
             if not told:
                 place.look(drains)
-        if not reloads and all(place.is_done for place in places):
-            return 0
-        if not reloads and all(place.is_refused(drains) for place in places):
+        if not reloads and all(place.has_no_app() for place in places):
             return 2
+        if not reloads and all(place.is_over for place in places):
+            return max(2 if place.has_no_app() else place.code for place in places)
     # A process that started while the signal arrived has not received it.
     for place in places:
         place.tell(told[0])
