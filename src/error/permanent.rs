@@ -25,6 +25,12 @@ impl Error {
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
+        // The database exists, but accepts no connections at the moment.
+        if let Kind::Refused(error) = &*self.0
+            && error.code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
+        {
+            return true;
+        }
         // Looks at the text, because PgBouncer uses one code for all errors.
         if let Kind::Refused(error) = &*self.0
             && error.code == SqlState::PROTOCOL_VIOLATION

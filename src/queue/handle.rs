@@ -16,7 +16,7 @@ use tracing::debug;
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::{Class, Db},
+        db::{Class, Db, Session},
         sql::Sql,
         wire::{Row, only},
     },
@@ -58,13 +58,10 @@ impl Db {
         let lanes = self.lanes_of(name, row.read(6)?, description.priorities as usize);
         let kind = QueueKind::of(description.priorities, description.partitions);
         let sql = Statements::of(self.schema(), name, description.created_at, kind);
-        let session = self.session(Class::Main).await?;
-        let column = session
-            .column_type(&sql.payload_type)
-            .await
-            .map_err(|error| error.or_no_queue(name))?
-            .and_then(PayloadColumn::new);
-        let column = column.ok_or_else(|| {
+        let payload_type = &sql.payload_type;
+        let column = |session: Arc<Session>| async move { session.column_type(payload_type).await };
+        let column = self.with_lock_waits(Class::Main, column).await.map_err(|error| error.or_no_queue(name))?;
+        let column = column.and_then(PayloadColumn::new).ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is not an array"))
         })?;
         Ok(Shared {

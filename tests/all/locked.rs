@@ -1,8 +1,10 @@
 //! Sessions of other programs that keep a lock: they stop only the calls that need it.
 
+use std::time::{Duration, Instant};
+
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Queue, Settings};
+use trunkline::{Limits, Queue, Settings};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
@@ -86,4 +88,67 @@ async fn locked_table_stops_only_the_enqueues_and_dequeues_of_its_queue() {
     payloads.extend(queue.take(9).await.expect("taken").iter().map(|message| message.payload));
     payloads.sort_unstable();
     assert_eq!(payloads, [0, 1, 2, 3], "each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_give_up_waiting_open_no_more_connections() {
+    let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    for _ in 0..9 {
+        // Longer than a call waits on a shared connection.
+        timeout(Duration::from_millis(900), queue.stats()).await.expect_err("the table is locked");
+    }
+    let waits = waiting(&sql).await;
+    assert!(waits <= 6, "{waits} sessions wait: more than the four, and two that are shared");
+    holder.batch_execute("commit").await.expect("released");
+    eventually("none waits", async || waiting(&sql).await == 0).await;
+    // The connections serve later calls that wait.
+    holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    let calls: Vec<_> = (0..9)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.stats().await })
+        })
+        .collect();
+    eventually("four wait", async || waiting(&sql).await >= 4).await;
+    holder.batch_execute("commit").await.expect("released");
+    for call in calls {
+        timeout(SOON, call).await.expect("in time").expect("no panic").expect("counted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_is_opened_once_its_table_is_unlocked() {
+    let Place { queue: _queue, sql, url, db } = place::<i64>(Settings::new("int8")).await;
+    let another = trunkline::Db::connect(&url).await.expect("connected");
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
+    let opening = tokio::spawn(async move { another.queue::<i64>("q").await });
+    // The shared connection ends its wait after half a second.
+    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+                 and now() > query_start + interval '600 ms'";
+    eventually("it waits for long, or has failed", async || {
+        opening.is_finished() || sql.query_one(waits, &[]).await.expect("visible").get::<_, i64>(0) == 1
+    })
+    .await;
+    holder.batch_execute("commit").await.expect("released");
+    timeout(SOON, opening).await.expect("in time").expect("no panic").expect("opened");
+    drop(db);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limit_waits_once_for_another_change_and_stops_no_other_call() {
+    let Place { queue, sql, url, db } = place::<i64>(Settings::new("int8")).await;
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; select from trunkline.queue where name = 'q' for update").await.expect("locked");
+    let began = Instant::now();
+    let limiting = tokio::spawn(async move { db.limit_queue("q", &Limits::none().max_leased(7)).await });
+    eventually("it waits", async || waiting(&sql).await == 1).await;
+    for _ in 0..10 {
+        timeout(Duration::from_secs(1), queue.stats()).await.expect("at once").expect("counted");
+    }
+    let error = timeout(SOON, limiting).await.expect("in time").expect("no panic").expect_err("locked");
+    assert!(error.to_string().contains("lock timeout"), "{error}");
+    assert!(began.elapsed() < Duration::from_millis(5500), "three seconds, once: {:?}", began.elapsed());
 }

@@ -24,7 +24,7 @@ const IDLE: usize = 4;
 const UNUSED: Duration = Duration::from_secs(30);
 
 /// The time for which [`Db::query_unblocked`] waits for a connection without a running statement.
-/// After that, it also uses a connection on which another statement has just ended.
+/// After that, it also uses a connection on which the statements that were running have ended.
 const BUSY: Duration = Duration::from_millis(50);
 /// The time without the end of a statement after which the main connections count as blocked.
 const BLOCKED: Duration = Duration::from_millis(500);
@@ -33,16 +33,17 @@ const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {
     /// Runs a statement that must not wait behind a statement that may itself wait for a lock. Uses
-    /// a main connection without a running statement or, after a moment, one on which a statement
-    /// has just ended. If no statement ends for a while, opens another connection, but only one at
-    /// a time. If that fails, the statement waits behind the others.
+    /// a main connection without a running statement or, after a moment, one on which those that
+    /// were running have ended. If they do not end for a while, opens another connection, but only
+    /// one at a time. If that fails, the statement waits behind the others.
     pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let (since, before) = (Instant::now(), self.0.main.each_ref().map(|slot| slot.load.ended()));
+        let since = Instant::now();
+        let before = self.0.main.each_ref().map(|slot| slot.load.ended() + slot.load.running().max(1));
         while since.elapsed() < BLOCKED {
             let is_late = since.elapsed() >= BUSY;
-            let goes_on = |(slot, before): &(&Slot, usize)| slot.is_free() || is_late && slot.load.ended() != *before;
-            if let Some((slot, _)) = self.0.main.iter().zip(before).find(goes_on) {
-                return self.session_of(slot, Class::Main).await?.query(sql, params).await;
+            let goes_on = |(slot, before): (&Slot, usize)| slot.is_free() || is_late && slot.load.ended() >= before;
+            if let Some(place) = self.0.main.iter().zip(before).position(goes_on) {
+                return self.session_of(Class::Main, place).await?.query(sql, params).await;
             }
             sleep(Duration::from_millis(1)).await;
         }

@@ -24,6 +24,7 @@ use super::{
     channels::{Channel, Heard, ListenedChannels},
     guest::{TlsStream, connect},
     proof::{PROOF, proof_channel, prove, silent},
+    session::random,
 };
 use crate::{
     error::Result,
@@ -149,21 +150,23 @@ impl Listener {
     }
 }
 
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::time::SystemTime::now())
-}
-
 /// Listens until all owners of the channels have been dropped.
 async fn listen(listening: Listening, target: Target, mark: String) {
-    let (channels, mut pause) = (&listening.0, PAUSE.0);
+    let (channels, mut pause, mut is_told) = (&listening.0, PAUSE.0, false);
     while channels.strong_count() > 0 {
         let proof = match connect(&target).await {
             Ok((client, connection)) => listen_on(&client, connection, &target, channels, &mark).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = &proof {
-            debug!(%error, "listener cannot connect or test itself; consumers poll");
+        match &proof {
+            // Not at the first failures, which a restart causes. If the server does not answer, its
+            // callers report that.
+            Err(error) if error.sqlstate().is_some() && pause == PAUSE.1 && !is_told => {
+                is_told = true;
+                warn!(%error, "listener cannot connect or test itself; consumers poll");
+            }
+            Err(error) => debug!(%error, "listener cannot connect or test itself; consumers poll"),
+            Ok(_) => is_told = false,
         }
         let rest = match proof {
             Ok(true) => {

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::SemaphorePermit, time::sleep};
+use tokio::{runtime::Handle, select, sync::OwnedSemaphorePermit, time::sleep};
 use tokio_postgres::types::ToSql;
 
 use super::{Class, Db, Session};
@@ -19,37 +19,71 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct LockWait<'a> {
     db: &'a Db,
     pub session: Arc<Session>,
-    _permit: SemaphorePermit<'a>,
+    /// One of the `LOCK_WAITS`; `None` after the reply.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl LockWait<'_> {
     /// Keeps the connection for later use. Call this after the reply to the statement.
-    pub fn give_back(self) {
-        self.db.give_back(self.session);
+    pub fn give_back(mut self) {
+        let _permit = self.permit.take();
+        self.db.give_back(self.session.clone());
+    }
+}
+
+impl Drop for LockWait<'_> {
+    /// Keeps the permit until the reply if the caller no longer waits, because the server still
+    /// does. Otherwise calls with a time limit would open any number of connections.
+    fn drop(&mut self) {
+        let (Some(permit), Ok(runtime)) = (self.permit.take(), Handle::try_current()) else { return };
+        let session = self.session.clone();
+        runtime.spawn(async move {
+            let _ = session.batch("after a wait", "select").await; // replies come in order
+            drop(permit);
+        });
     }
 }
 
 /// The tries of a statement that was refused because it waited for a lock.
 #[derive(Debug)]
-pub(crate) struct LockTries(Duration);
+pub(crate) struct LockTries {
+    pause: Duration,
+    /// The turn for the try that is under way on a shared connection.
+    turn: Option<OwnedSemaphorePermit>,
+}
 
 impl Default for LockTries {
     fn default() -> Self {
-        Self(FIRST_PAUSE)
+        Self { pause: FIRST_PAUSE, turn: None }
     }
 }
 
 impl LockTries {
     /// Returns a connection on which the statement can wait. If there is none, pauses and returns
-    /// `None`: the statement is then tried again on a shared connection.
+    /// `None`: the statement is then tried again on a shared connection. Only one statement at a
+    /// time has this turn, because each try may stop the other statements of the connection for
+    /// half a second.
     pub async fn next<'a>(&mut self, db: &'a Db) -> Option<LockWait<'a>> {
-        if let Ok(permit) = db.0.waiting.try_acquire()
-            && let Some(session) = db.session_now().await
-        {
-            return Some(LockWait { db, session, _permit: permit });
+        self.turn = None; // its try has ended
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        let mut turn = Box::pin(async {
+            sleep(pause).await;
+            db.0.again.clone().acquire_owned().await.ok()
+        });
+        let permit = select! {
+            biased;
+            permit = db.0.waiting.clone().acquire_owned() => permit.ok(),
+            turn = &mut turn => {
+                self.turn = turn;
+                return None;
+            }
+        };
+        if let Some(session) = db.session_now().await {
+            return Some(LockWait { db, session, permit });
         }
-        sleep(self.0).await;
-        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
+        drop(permit);
+        self.turn = turn.await;
         None
     }
 }
@@ -59,28 +93,49 @@ impl Db {
         Ok(self.query_together(class, &[(sql, params)], None).await?.remove(0))
     }
 
-    /// Runs statements as [`Session::query_together`] does, on a shared connection. If the server
-    /// refuses them because one of them waited for a lock, nothing has taken effect, and they are
-    /// sent again on a connection of their own. A statement that sets its own limit has waited as
-    /// long as it may.
+    /// Runs statements as [`Session::query_together`] does, on a shared connection, and waits for
+    /// locks on another one. A statement that sets its own limit waits no longer than that.
     pub(crate) async fn query_together(
         &self,
         class: Class,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
         most: Option<usize>,
     ) -> Result<Vec<Vec<Row>>> {
-        let sets_limit = || statements.iter().any(|(sql, _)| sql.text.contains("lock_timeout"));
+        if statements.iter().any(|(sql, _)| sql.text.contains("lock_timeout")) {
+            return self.session(class).await?.query_together(statements, most).await;
+        }
+        let send = |session: Arc<Session>| async move { session.query_together(statements, most).await };
+        self.with_lock_waits(class, send).await
+    }
+
+    /// Sends statements by `send`, on a shared connection. If the server refuses them because one
+    /// of them waited for a lock, nothing has taken effect, and they are sent again on a connection
+    /// of their own.
+    pub(crate) async fn with_lock_waits<T, F: Future<Output = Result<T>>>(
+        &self,
+        class: Class,
+        mut send: impl FnMut(Arc<Session>) -> F,
+    ) -> Result<T> {
         let mut tries = LockTries::default();
         loop {
-            match self.session(class).await?.query_together(statements, most).await {
-                Err(error) if error.is_of_lock_timeout() && !sets_limit() => {}
+            match send(self.session(class).await?).await {
+                Err(error) if error.is_of_lock_timeout() => {}
                 outcome => return outcome,
             }
             if let Some(wait) = tries.next(self).await {
-                let outcome = wait.session.query_together(statements, most).await;
+                let outcome = send(wait.session.clone()).await;
                 wait.give_back();
                 return outcome;
             }
         }
+    }
+
+    /// Runs a statement on a connection of its own, because its function waits for locks for longer
+    /// than other statements can wait behind it, and limits that time itself.
+    pub(crate) async fn query_apart(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let session = self.own_session_for(Class::Main).await?;
+        let rows = session.query(sql, params).await;
+        self.give_back(session);
+        rows
     }
 }

@@ -72,7 +72,9 @@ struct Inner {
     /// Permits one extra connection at a time, while the main connections are blocked.
     apart: Semaphore,
     /// Permits the connections for statements that wait for locks.
-    waiting: Semaphore,
+    waiting: Arc<Semaphore>,
+    /// Permits one try at a time, on a shared connection, of a statement that waits for a lock.
+    again: Arc<Semaphore>,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
     rested: SyncMutex<Instant>,
@@ -201,7 +203,8 @@ impl Db {
             advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
             apart: Semaphore::new(1),
-            waiting: Semaphore::new(LOCK_WAITS),
+            waiting: Arc::new(Semaphore::new(LOCK_WAITS)),
+            again: Arc::new(Semaphore::new(1)),
             attached: SyncMutex::default(),
         })))
     }

@@ -73,6 +73,11 @@ pub(crate) struct Session {
     demoted: AtomicBool,
 }
 
+pub(super) fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
 /// Connects. Retries while the database starts, restarts or has no free connections, and `may_wait`
 /// returns true.
 async fn patiently<T, F: Future<Output = Result<T>>>(
@@ -87,7 +92,8 @@ async fn patiently<T, F: Future<Output = Result<T>>>(
         match connect().await {
             Err(error) if error.may_pass() && may_wait(&error) && began.elapsed() + pause < PATIENCE => {
                 debug!(%error, ?pause, "database unreachable; retrying");
-                tokio::time::sleep(pause).await;
+                // At random, so that processes that lost the same server do not return together.
+                tokio::time::sleep(pause / 2 + pause.mul_f64(random() as f64 / u64::MAX as f64 / 2.0)).await;
                 pause = (pause * 2).min(longest);
             }
             outcome => return outcome,

@@ -72,7 +72,7 @@ impl Slot {
 
     /// Returns true if a statement would be sent at once, and none is running.
     pub fn is_free(&self) -> bool {
-        self.load.running() == 0 && self.place.try_lock().is_ok()
+        self.load.running() == 0 && !self.is_avoided() && self.place.try_lock().is_ok()
     }
 
     /// Returns the open connection, unless the slot is about to be filled.

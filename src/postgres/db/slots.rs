@@ -39,38 +39,42 @@ impl Db {
     /// an idle one, else one whose statements end, else the one with fewer statements.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = self.slots(class);
-        let (mut slot, mut lowest) = (&slots[0], slots[0].burden());
-        for other in &slots[1..] {
+        let (mut place, mut lowest) = (0, slots[0].burden());
+        for (at, other) in slots.iter().enumerate().skip(1) {
             if lowest == Burden::default() {
                 break;
             }
             let burden = other.burden();
             if burden < lowest {
-                (slot, lowest) = (other, burden);
+                (place, lowest) = (at, burden);
             }
         }
-        self.session_of(slot, class).await
+        self.session_of(class, place).await
     }
 
-    /// Returns the connection of a slot. Replaces the connection if it was lost. If that fails, or
-    /// takes long, returns another open connection of the class.
-    pub(super) async fn session_of(&self, slot: &Slot, class: Class) -> Result<Arc<Session>> {
+    /// Returns the connection of the slot at `place`. Replaces the connection if it was lost. If
+    /// that fails, or takes long, returns another open connection of the class.
+    pub(super) async fn session_of(&self, class: Class, place: usize) -> Result<Arc<Session>> {
         self.0.listener.revive();
+        let slot = &self.slots(class)[place];
         if let Some(session) = slot.used() {
             return Ok(session);
         }
         let of_others = self.slots(class).iter().filter(|other| !std::ptr::eq(*other, slot));
         let Some(other) = of_others.into_iter().find_map(Slot::opened) else {
-            return Box::pin(self.replaced(slot, class, None)).await;
+            return Box::pin(self.replaced(class, place, None)).await;
         };
-        match timeout(OPENING, Box::pin(self.replaced(slot, class, Some(&other)))).await {
-            Ok(Ok(session)) => return Ok(session),
-            _ if other.is_closed() => return Box::pin(self.replaced(slot, class, None)).await, // the server may restart
-            Ok(Err(error)) => {
+        let (db, open) = (self.clone(), other.clone());
+        // A task, because the opening goes on after its time limit: it may try several hosts.
+        let opening = tokio::spawn(async move { db.replaced(class, place, Some(&open)).await });
+        match timeout(OPENING, opening).await {
+            Ok(Ok(Ok(session))) => return Ok(session),
+            _ if other.is_closed() => return Box::pin(self.replaced(class, place, None)).await, // the server may restart
+            Ok(Ok(Err(error))) => {
                 debug!(%error, "cannot open a second connection; sharing the first");
                 slot.avoid(if refuses(&error) { REFUSED } else { FAILED });
             }
-            Err(_) => {
+            Ok(Err(_)) | Err(_) => {
                 debug!("the second connection does not open; sharing the first");
                 slot.avoid(FAILED);
             }
@@ -80,8 +84,8 @@ impl Db {
 
     /// Returns the connection of a slot, or a new one. Retries unless the server refuses it while
     /// another connection is open.
-    async fn replaced(&self, slot: &Slot, class: Class, other: Option<&Arc<Session>>) -> Result<Arc<Session>> {
-        let asked = Instant::now();
+    async fn replaced(&self, class: Class, place: usize, other: Option<&Arc<Session>>) -> Result<Arc<Session>> {
+        let (slot, asked) = (&self.slots(class)[place], Instant::now());
         let mut place = slot.place.lock().await;
         place.used = Some(Instant::now());
         match &place.session {
@@ -107,6 +111,9 @@ impl Db {
         let opened = self.open(class, Use::Common, slot.load.clone(), may_wait).await;
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        if opened.is_ok() {
+            slot.avoid(Duration::ZERO);
+        }
         opened
     }
 

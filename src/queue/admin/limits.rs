@@ -120,7 +120,7 @@ impl Db {
         let sql = self.statement("limit_queue", include_str!("../../../sql/statements/limit_queue.sql"));
         let Limits { per_second, key_per_second, .. } = limits;
         let params: [&(dyn ToSql + Sync); 6] = [&name, &leased, per_second, &burst, key_per_second, &key_burst];
-        let limited = self.query(Class::Main, &sql, &params).await;
+        let limited = self.query_apart(&sql, &params).await;
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 

@@ -9,9 +9,9 @@ use tokio_postgres::error::SqlState;
 use tracing::{info, warn};
 
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     postgres::{
-        db::{Class, Db, Session},
+        db::{Db, Session},
         wire::only,
     },
 };
@@ -35,19 +35,6 @@ const OLDEST: i32 = 15;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause before a migration begins again. Transactions that waited behind it run in this time.
 const PAUSE: Duration = Duration::from_millis(500);
-
-struct Installed {
-    version: i32,
-    /// The oldest version whose programs work with the schema.
-    oldest: i32,
-}
-
-impl Installed {
-    /// Returns true if programs of this version work with the schema.
-    fn supports_this(&self) -> bool {
-        self.version == SCHEMA_VERSION || (self.version > SCHEMA_VERSION && self.oldest <= SCHEMA_VERSION)
-    }
-}
 
 /// The work of a migration.
 enum Work {
@@ -252,46 +239,6 @@ impl Db {
                 "a schema cannot be named {name:?}: it is a reserved word; choose another name"
             ))),
         }
-    }
-
-    /// Returns the version of the schema in the database, or 0 if there is none.
-    pub async fn schema_version(&self) -> Result<i32> {
-        Ok(self.found(&*self.session(Class::Main).await?).await?.version)
-    }
-
-    /// Returns an error, with advice, unless the schema has this library's version or a newer one
-    /// that supports it.
-    pub(crate) async fn check_schema(&self, verb: &'static str) -> Result<()> {
-        let found = self.found(&*self.session(Class::Main).await?).await.map_err(|error| error.during(verb))?;
-        if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
-    }
-
-    async fn found(&self, session: &Session) -> Result<Installed> {
-        let exists = self.statement("schema_exists", include_str!("../../../sql/statements/schema_exists.sql"));
-        let exists = session.query(&exists, &[]).await?;
-        let (newer, first) = (only(&exists)?.read::<bool>(0)?, only(&exists)?.read::<bool>(1)?);
-        if newer {
-            let version = self.statement("schema_version", include_str!("../../../sql/statements/schema_version.sql"));
-            return match session.query(&version, &[]).await?.first() {
-                Some(row) => Ok(Installed { version: row.read(0)?, oldest: row.read(1)? }),
-                None => Ok(Installed { version: 0, oldest: 0 }),
-            };
-        }
-        let version = match first {
-            true => {
-                let version = self.statement(
-                    "schema_version_first",
-                    include_str!("../../../sql/statements/schema_version_first.sql"),
-                );
-                only(&session.query(&version, &[]).await?)?.read(0)?
-            }
-            false => 0,
-        };
-        Ok(Installed { version, oldest: version })
-    }
-
-    fn mismatch(&self, found: i32) -> Error {
-        Error::new(Kind::Schema { schema: self.schema_name().to_owned(), found, wanted: SCHEMA_VERSION })
     }
 
     /// Returns the fingerprint of the functions that were installed last.

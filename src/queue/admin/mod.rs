@@ -5,3 +5,4 @@ pub(crate) mod description;
 pub(crate) mod settings;
 pub(crate) mod rights;
 pub(crate) mod migrate;
+mod version;

@@ -254,7 +254,7 @@ impl Db {
         let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &aging, &per_key, &partitions];
         let mut again = 0..ALTERS;
         loop {
-            match self.query(Class::Main, &sql, &params).await {
+            match self.query_apart(&sql, &params).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) && again.next().is_some() => {}
                 altered => return altered.map_err(|error| error.or_no_queue(name)).map(|_| ()),
             }
@@ -265,8 +265,7 @@ impl Db {
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_queue", include_str!("../../../sql/statements/drop_queue.sql"));
-        self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name))?;
-        Ok(())
+        self.query_apart(&sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
     /// Returns all queues, in the order of their names.

@@ -8,9 +8,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::Client;
-use trunkline::{Db, Draft, Queue, Settings};
+use trunkline::{Db, Draft, Queue, Settings, Worker};
 
-use crate::fixture::{cluster, database, eventually, one_waits, superuser, through};
+use crate::fixture::{Runs, Seen, cluster, connect, database, eventually, one_waits, superuser, through};
 
 const OURS: &str =
     "select pid from pg_stat_activity where usename = 'few' and query not like 'listen%' order by backend_start";
@@ -121,4 +121,57 @@ async fn claim_waits_for_an_open_one_without_another_connection() {
     transaction.rollback().await.expect("rolled back");
     let claimed = timeout(Duration::from_secs(10), claim).await.expect("in time").expect("no panic");
     assert!(claimed.expect("enqueued").is_new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_connection_opens_although_the_first_host_is_silent() {
+    let url = database().await;
+    let sql = superuser(&url).await;
+    Db::connect(&url).await.expect("connected").create_queue("q", &Settings::new("int8")).await.expect("created");
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let (port, socket) = (silent.local_addr().expect("bound").port(), cluster().socket_dir().display());
+    // Longer than a call waits for a second connection.
+    let way = format!("host=127.0.0.1,{socket} port={port},{} sslmode=disable connect_timeout=4", cluster().port());
+    let db = Db::connect(&through(&url, &way)).await.expect("connected");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    let ours = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    eventually("a second connection is open", async || {
+        let (one, another) = tokio::join!(queue.stats(), queue.stats());
+        assert_eq!(one.expect("counted").messages + another.expect("counted").messages, 0);
+        sql.query_one(ours, &[]).await.expect("seen").get::<_, i64>(0) == 2
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_outlives_a_database_that_is_closed_for_a_while() {
+    let url = database().await;
+    let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("a name").to_owned();
+    let admin = connect(&cluster().url("postgres")).await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let runs = Runs::start(Worker::new(queue.clone(), move |message| {
+        noted.add(&message);
+        async { Ok::<(), std::convert::Infallible>(()) }
+    }));
+    queue.enqueue(1).await.expect("enqueued");
+    eventually("the first is handled", async || seen.all().len() == 1).await;
+    let close = format!("alter database {name} allow_connections false");
+    admin.batch_execute(&close).await.expect("closed");
+    let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
+    admin.batch_execute(&end).await.expect("ended");
+    let sessions = "select count(*) from pg_stat_activity where datname = $1";
+    eventually("its sessions have ended", async || {
+        admin.query_one(sessions, &[&name]).await.expect("seen").get::<_, i64>(0) == 0
+    })
+    .await;
+    let mut late = std::pin::pin!(queue.enqueue(2));
+    timeout(Duration::from_secs(1), &mut late).await.expect_err("it waits until the database is open");
+    admin.batch_execute(&format!("alter database {name} allow_connections true")).await.expect("open again");
+    late.await.expect("enqueued");
+    eventually("the second is handled", async || seen.all().len() == 2).await;
+    runs.stop().await;
 }

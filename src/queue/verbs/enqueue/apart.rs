@@ -1,9 +1,11 @@
 //! Inserts rows on a shared connection, and finds the messages that the server refuses.
 
+use std::sync::Arc;
+
 use super::{NewRow, Woken};
 use crate::{
     error::{Result, Search},
-    postgres::db::{Class, lock_wait::LockTries},
+    postgres::db::{Class, Session},
     queue::{handle::Shared, message::unique::Enqueued},
 };
 
@@ -11,19 +13,8 @@ impl Shared {
     /// Inserts rows with one statement. If it waits for a lock on the queue's table, it waits on a
     /// connection of its own, so that enqueues to other queues do not wait.
     pub(super) async fn try_write(&self, rows: &[NewRow<'_>]) -> Result<Vec<i64>> {
-        let mut tries = LockTries::default();
-        loop {
-            let session = self.db.session(Class::Store).await?;
-            match self.insert_rows(&session, rows, Woken::WithIt).await {
-                Err(error) if error.is_of_lock_timeout() => {}
-                outcome => return outcome,
-            }
-            if let Some(wait) = tries.next(&self.db).await {
-                let outcome = self.insert_rows(&wait.session, rows, Woken::WithIt).await;
-                wait.give_back();
-                return outcome;
-            }
-        }
+        let insert = |session: Arc<Session>| async move { self.insert_rows(&session, rows, Woken::WithIt).await };
+        self.db.with_lock_waits(Class::Store, insert).await
     }
 
     /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
