@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use futures_util::future::join_all;
+use tracing::warn;
 
 use crate::{
     error::{Error, Result},
@@ -84,6 +85,9 @@ impl Set {
         if is_hopeless {
             return Err(Error::of_shards(failed));
         }
+        for (place, error) in failed {
+            not_reached(&place, &error);
+        }
         set.seek();
         Ok(Self(set))
     }
@@ -98,8 +102,10 @@ impl Set {
         let place = Server::new(Target::parse(url)?);
         match self.0.reach(&place).await {
             Err(error) if error.is_final() => return Err(Error::of_shards(vec![(place.shown(), error)])),
-            _ => self.0.add(place),
+            Err(error) => not_reached(&place.shown(), &error),
+            Ok(()) => {}
         }
+        self.0.add(place);
         self.0.seek();
         Ok(())
     }
@@ -149,6 +155,11 @@ impl Set {
         let failed: Vec<(String, Error)> = failed.chain(unreached).collect();
         if failed.is_empty() { Ok(()) } else { Err(Error::of_shards(failed)) }
     }
+}
+
+/// Warns of a server without which the program begins its work.
+fn not_reached(place: &str, error: &Error) {
+    warn!(place, %error, "cannot reach a shard; trying again");
 }
 
 /// Returns the error for an id or a message that names an unknown shard.

@@ -6,13 +6,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{task::JoinSet, time::MissedTickBehavior};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, sleep},
+};
 
 use crate::queue::message::payload::Payload;
 use crate::worker::station::Station;
 
 /// The bounds of the heartbeat's interval, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
+
+/// Returns the pause after a failed renewal. It grows with the number of failures in a row. A third
+/// of the lease is left when renewals begin to be urgent, so that several more follow in time.
+fn pause(failures: u32, lease: Duration) -> Duration {
+    BEAT.1.saturating_mul(1 << failures.min(16)).min(lease / 12)
+}
 
 /// Messages that are being given back. The runner does not end before this value is dropped.
 struct GivingBack<'a, T: Payload> {
@@ -38,9 +47,12 @@ impl<T: Payload> Station<T> {
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Renews leases separately, because the other statements may wait for a lock.
         let (mut renewing, mut others) = (JoinSet::new(), JoinSet::new());
+        let mut failures = 0; // renewals in a row
         loop {
             beats.tick().await;
-            while renewing.try_join_next().is_some() {}
+            while let Some(renewed) = renewing.try_join_next() {
+                failures = renewed.unwrap_or_default();
+            }
             while others.try_join_next().is_some() {}
             let now = Instant::now();
             let beat = self.held().beat(now, renewing.is_empty(), others.is_empty());
@@ -51,8 +63,13 @@ impl<T: Payload> Station<T> {
             if !beat.renew.is_empty() {
                 let station = self.clone();
                 renewing.spawn(async move {
-                    station.renew(&beat.renew, lease).await;
+                    let is_renewed = station.renew(&beat.renew, lease, failures == 0).await;
                     drop(beat.renewal);
+                    if is_renewed {
+                        return 0;
+                    }
+                    sleep(pause(failures, lease)).await;
+                    failures + 1
                 });
             }
             if !beat.release.is_empty() || !check.is_empty() {

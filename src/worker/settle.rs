@@ -184,23 +184,30 @@ impl<T: Payload> Station<T> {
         warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
     }
 
-    /// Renews leases, and notifies the handlers whose leases are lost.
-    pub async fn renew(&self, leases: &[Lease], lease: Duration) {
-        if leases.is_empty() {
-            return;
-        }
-        match lost_of(self.queue.extend_unlocked(leases, lease).await) {
-            Ok(lost) => self.held().renewed(leases, &lost, Instant::now()),
+    /// Renews leases, and notifies the handlers whose leases are lost. Returns false if a lease was
+    /// not renewed. That is a warning only if `is_first` is set, because more tries follow.
+    pub async fn renew(&self, leases: &[Lease], lease: Duration, is_first: bool) -> bool {
+        let failed = match lost_of(self.queue.extend_unlocked(leases, lease).await) {
+            Ok(lost) => {
+                self.held().renewed(leases, &lost, Instant::now());
+                return true;
+            }
             Err(error) if error.is_refusal() && leases.len() > 1 => {
                 let apart = Apart::of(leases, async |one| self.queue.extend_unlocked(&[one], lease).await).await;
                 let lost: Vec<i64> = apart.lost.iter().map(|lease| lease.id).collect();
                 self.held().renewed(&[&apart.ended[..], &apart.lost].concat(), &lost, Instant::now());
-                for (Lease { id, attempt }, error) in apart.failed {
-                    warn!(queue = self.name(), id, attempt, %error, "lease not renewed");
-                }
+                apart.failed
             }
-            Err(error) => warn!(queue = self.name(), messages = leases.len(), %error, "leases not renewed"),
+            Err(error) => leases.iter().map(|lease| (*lease, error.clone())).collect(),
+        };
+        let Some((Lease { id, attempt }, error)) = failed.first() else { return true };
+        let (queue, messages) = (self.name(), failed.len());
+        if is_first {
+            warn!(queue, messages, id, attempt, %error, "leases not renewed; trying again until they end");
+        } else {
+            debug!(queue, messages, id, attempt, %error, "leases still not renewed");
         }
+        false
     }
 
     /// Notifies handlers whose leases are lost, long before the next renewal would detect the loss.

@@ -1,5 +1,5 @@
-//! Prints the library's warnings. Without them, an unavailable database would look like an empty
-//! queue, and an unused password file like a wrong password.
+//! Prints the library's warnings, and the ends of what they warned of. Without them, an unavailable
+//! database would look like an empty queue, and an unused password file like a wrong password.
 
 use std::{
     fmt::{self, Write},
@@ -20,6 +20,9 @@ const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 /// The module whose warning about a lost connection is omitted, unless the verb prints warnings in
 /// its own way. Other verbs report that they try again, or fail.
 const TOLD_BY_VERBS: &str = "trunkline::postgres::wire::connection";
+
+/// The modules whose events of the level `info` are printed: a server is used again.
+const RECOVERIES: [&str; 3] = ["trunkline::worker::outage", "trunkline::shards::shard", "trunkline::shards::reach"];
 
 /// Prints warnings in a verb's own way.
 type Say = Box<dyn Fn(&str) + Send + Sync>;
@@ -42,7 +45,8 @@ impl Subscriber for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
         let ours = target.starts_with("trunkline") && target != TOLD_ELSEWHERE;
-        ours && metadata.is_event() && *metadata.level() <= Level::WARN
+        let most = if RECOVERIES.contains(&target) { Level::INFO } else { Level::WARN };
+        ours && metadata.is_event() && *metadata.level() <= most
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -52,7 +56,8 @@ impl Subscriber for Warnings {
         }
         let mut told = Told::default();
         event.record(&mut told);
-        let warning = format!("warning: {}{}", told.message, told.fields);
+        let kind = if *event.metadata().level() == Level::INFO { "" } else { "warning: " };
+        let warning = format!("{kind}{}{}", told.message, told.fields);
         match say {
             Some(say) => say(&clean(&warning)),
             None => print::note(warning),

@@ -11,7 +11,7 @@ use trunkline::{
 };
 
 use super::{counts, numbers, shard, three};
-use crate::fixture::{SOON, Seen, connect, database, eventually, of_role, settled, superuser};
+use crate::fixture::{SOON, Said, Seen, connect, database, eventually, of_role, settled, superuser};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_named_twice_or_copied_is_refused() {
@@ -43,6 +43,18 @@ async fn permanent_problem_is_an_error_that_names_its_server() {
     let shards = shards::Set::connect([&url]).await.expect("one is a shard, too");
     let error = shards.queue::<i64>("q").await.expect_err("no queue");
     assert!(error.is_no_queue() && error.to_string().contains("shard "), "{error}");
+}
+
+#[tokio::test]
+async fn server_that_is_down_at_the_start_is_a_warning() {
+    let warnings = Said::warnings();
+    let _ear = warnings.listen();
+    let url = shard().await;
+    let down = "host=127.0.0.1 port=1 user=u dbname=d sslmode=disable";
+    let shards = shards::Set::connect([url.as_str(), down]).await.expect("one was reached");
+    assert!(warnings.contains("cannot reach a shard") && warnings.contains("127.0.0.1:1/d"), "{:?}", warnings.take());
+    shards.add("host=127.0.0.1 port=2 user=u dbname=d sslmode=disable").await.expect("tried again");
+    assert!(warnings.contains("127.0.0.1:2/d"), "{:?}", warnings.take());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ use tokio::{
 };
 use trunkline::{Failure, Message, Settings, Worker, postgres::Statement};
 
-use crate::fixture::{Place, Runs, SOON, Seen, connect, drained, enqueued, eventually, place, run_out};
+use crate::fixture::{Place, Runs, SOON, Said, Seen, connect, drained, enqueued, eventually, place, run_out};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
@@ -186,4 +186,33 @@ async fn effects_and_acknowledgement_commit_together() {
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (20, 20), "exactly once");
         drop(db);
     }
+}
+
+#[tokio::test]
+async fn refused_renewals_are_one_warning() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_secs(3))).await;
+    enqueued(&queue, 10).await;
+    let warnings = Said::warnings();
+    let _ear = warnings.listen();
+    let (seen, lost) = (Seen::default(), Seen::default());
+    let (runs, ends) = (seen.clone(), lost.clone());
+    let runs = Runs::start(Worker::with_attempt(queue.clone(), move |message, attempt| {
+        runs.add(&message);
+        let ends = ends.clone();
+        async move {
+            attempt.lost().cancelled().await;
+            ends.add(&message);
+            Ok::<(), Infallible>(())
+        }
+    }));
+    eventually("all run", async || seen.all().len() == 10).await;
+    let refuse = "create function refuse() returns trigger language plpgsql as $$
+                  begin raise sqlstate '25006' using message = 'no writes'; end $$;
+                  create trigger refuse before update on trunkline.queue_q for each row execute function refuse()";
+    sql.batch_execute(refuse).await.expect("refused from now on");
+    eventually("all leases have ended", async || lost.all().len() == 10).await;
+    let told: Vec<String> = warnings.take().into_iter().filter(|line| line.contains("not renewed")).collect();
+    assert!(told.len() == 1 && told[0].contains("messages=10"), "{told:#?}");
+    sql.batch_execute("drop trigger refuse on trunkline.queue_q").await.expect("dropped");
+    runs.stop().await;
 }

@@ -152,11 +152,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let worker = worker(&args, queue.clone(), job);
     let (shutdown_after, noted) = (args.shutdown_after, absent.clone());
     let (all, is_drained) = (queue.clone(), Arc::new(AtomicBool::new(false)));
-    let drained = is_drained.clone();
+    let (drained, note) = (is_drained.clone(), output.aside());
     let ended = worker.run(async move {
         tokio::select! {
             () = stop.asked() => {}
-            () = output.closed() => {}
+            () = output.closed() => note.say("standard output cannot be written to: the worker ends"),
             () = noted.noted() => {}
             () = drain::drained(&queue, &counts), if args.drain => drained.store(true, Ordering::Relaxed),
         }
