@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
-        Mutex, OnceLock,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -25,11 +25,16 @@ fn cluster() -> &'static Cluster {
     })
 }
 
+/// A variable that names another build of the program, one without relays. Without it, the tests
+/// run the build that cargo has made for them.
+pub const WITHOUT_RELAYS: &str = "TRUNKLINE_PROGRAM_WITHOUT_RELAYS";
+
 /// Returns the program, without variables of a developer's shell that may name a database.
 pub fn program() -> Command {
     crate::watchdog::watch();
     hear_hangups();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    let path = std::env::var_os(WITHOUT_RELAYS).unwrap_or_else(|| env!("CARGO_BIN_EXE_trunkline").into());
+    let mut command = Command::new(path);
     unset_database(&mut command);
     command
 }
@@ -193,7 +198,7 @@ impl Trunkline {
     /// template, and each test gets a copy.
     fn after(commands: &[&[&str]]) -> Self {
         static TEMPLATES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
-        let template = template(&mut TEMPLATES.lock().expect("no command failed"), commands);
+        let template = template(&mut TEMPLATES.lock().unwrap_or_else(PoisonError::into_inner), commands);
         Self::copy_of(&template).1
     }
 

@@ -52,6 +52,8 @@ async fn migrated_database() -> String {
     let admin = web::connect(&cluster.url("postgres")).await;
     TEMPLATE
         .get_or_init(|| async {
+            // A test that failed here may have left one.
+            admin.batch_execute("drop database if exists migrated with (force)").await.expect("dropped");
             admin.batch_execute("create database migrated").await.expect("created");
             let db = Db::connect(&cluster.url("migrated")).await.expect("connected");
             db.migrate().await.expect("migrated");
