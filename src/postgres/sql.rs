@@ -16,11 +16,13 @@ pub(crate) struct Sql {
     /// True if the statement changes nothing. If its reply is too large, the library can then
     /// request the rows again in smaller parts.
     pub only_reads: bool,
+    /// True if the statement limits its waits for locks itself.
+    pub limits_waits: bool,
 }
 
 impl Sql {
     pub fn new(name: &'static str, text: &str) -> Self {
-        Self { name, text: text.into(), only_reads: false }
+        Self { name, text: text.into(), only_reads: false, limits_waits: text.contains("lock_timeout") }
     }
 
     /// Replaces each placeholder with a quoted name: the text of the placeholder followed by

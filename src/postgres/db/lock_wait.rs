@@ -101,7 +101,7 @@ impl Db {
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
         most: Option<usize>,
     ) -> Result<Vec<Vec<Row>>> {
-        if statements.iter().any(|(sql, _)| sql.text.contains("lock_timeout")) {
+        if statements.iter().any(|(sql, _)| sql.limits_waits) {
             return self.session(class).await?.query_together(statements, most).await;
         }
         let send = |session: Arc<Session>| async move { session.query_together(statements, most).await };
