@@ -11,10 +11,10 @@ mod tls_files;
 mod revocation;
 mod trust;
 mod tls;
+mod current_tls;
 
 use std::{io, path::Path, slice, sync::Arc, time::Duration};
 
-use rustls::ClientConfig;
 use tokio_postgres::{
     Config,
     config::{Host, SslMode},
@@ -22,9 +22,10 @@ use tokio_postgres::{
 
 use self::{
     connection_string::ConnectionString,
+    current_tls::CurrentTls,
     environment::Environment,
     hosts::{Hosts, is_about_hosts},
-    tls::{Check, client_config},
+    tls::Check,
     tls_files::TlsFiles,
 };
 pub(crate) use self::{tls::MakeTls, trust::explained};
@@ -35,14 +36,12 @@ use crate::{
 
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// The parsed string. Its `sslmode` determines whether connections are encrypted. `rustls`
+    /// The parsed string. Its `sslmode` determines whether connections are encrypted. `tls`
     /// determines which servers are trusted.
     pub config: Config,
     /// One configuration per host if the hosts have different passwords, otherwise empty.
     apart: Vec<Config>,
-    pub rustls: Arc<ClientConfig>,
-    /// The TLS settings in the form that `tokio_postgres` uses.
-    pub tls: MakeTls,
+    pub tls: Arc<CurrentTls>,
     /// True if connections keep prepared statements. If false, the server parses a statement again
     /// at each use, which a pooler in transaction mode requires.
     pub keeps_statements: bool,
@@ -124,15 +123,14 @@ impl Target {
             rest.application_name("trunkline");
         }
         let apart = with_passwords(&mut rest, &hosts, password_file.as_deref());
-        let rustls = match ssl_mode {
-            SslMode::Disable => client_config(Check::Nothing, false, &TlsFiles::default())?,
-            mode => client_config(check, mode == SslMode::Prefer, &files)?,
+        let tls = match ssl_mode {
+            SslMode::Disable => CurrentTls::of(Check::Nothing, false, TlsFiles::default())?,
+            mode => CurrentTls::of(check, mode == SslMode::Prefer, files)?,
         };
         Ok(Self {
             config: hosts.all(&rest),
             apart,
-            tls: MakeTls::new(rustls.clone()),
-            rustls: Arc::new(rustls),
+            tls: Arc::new(tls),
             keeps_statements,
             limits,
             schema,

@@ -19,6 +19,7 @@ use trunkline::{
 use trunkline_embedded::Cluster;
 
 use self::{authority::Authority, server::Server};
+use crate::fixture::Said;
 
 static USER: Statement<(), (String, bool)> =
     Statement::new("select current_user::text, ssl from pg_stat_ssl where pid = pg_backend_pid()");
@@ -188,6 +189,41 @@ async fn client_proves_its_name_by_a_certificate() {
     let words = words.replace("prefer", "require");
     let error = login(&words, &folder.0).await.expect_err("an open key");
     assert!(error.contains("postgresql.key: other users"), "{error}");
+}
+
+#[tokio::test]
+#[ignore = "needs psql, and a PostgreSQL with OpenSSL: see .ci/versions"]
+async fn renewed_files_are_used_by_the_next_connection() {
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let server = Server::start(&ours).await;
+    let folder = Folder::new("renewed");
+    let (certificate, key) = ours.issue(server.user());
+    let root = folder.write("root", &ours.pem(), 0o644);
+    let cert = folder.write("cert", &certificate, 0o644);
+    let own = folder.write("key", &key, 0o600);
+    let words = format!("sslmode=verify-full sslrootcert={root} sslcert={cert} sslkey={own}");
+    let db = Db::connect(&format!("{} dbname=postgres {words}", server.place())).await.expect("connected");
+    // Ends the connection, so that the next call opens another.
+    let call = async || {
+        let end = Statement::<(), (bool,)>::new("select pg_terminate_backend(pg_backend_pid())");
+        db.run(&end, ()).await.expect_err("ended");
+        db.run(&USER, ()).await.map_err(|error| error.to_string())
+    };
+    assert_eq!(call().await.expect("connected again").0, server.user());
+    folder.write("root", &other.pem(), 0o644);
+    let error = call().await.expect_err("another authority");
+    assert!(error.contains("is not signed by a trusted authority"), "{error}");
+    let warnings = Said::warnings();
+    let _ear = warnings.listen();
+    // Half of a renewal changes nothing.
+    folder.write("root", "half", 0o644);
+    for _ in 0..2 {
+        let error = db.run(&USER, ()).await.expect_err("as before").to_string();
+        assert!(error.contains("is not signed by a trusted authority"), "{error}");
+    }
+    assert_eq!(warnings.take().iter().filter(|line| line.contains("cannot be used")).count(), 1);
+    folder.write("root", &ours.pem(), 0o644);
+    assert_eq!(db.run(&USER, ()).await.expect("connected again").0, server.user());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,8 +12,9 @@ pub(crate) type TlsStream = <MakeTls as tokio_postgres::tls::MakeTlsConnect<Sock
 pub(crate) async fn connect(target: &Target) -> Result<(Client, Connection<Socket, TlsStream>)> {
     let connecting = async {
         let mut outcome = Err(Error::invalid("there is no host to connect to"));
+        let tls = MakeTls::new(target.tls.config().as_ref().clone());
         for config in target.configs() {
-            outcome = config.connect(target.tls.clone()).await.map_err(|error| Error::new(Kind::Connect(error)));
+            outcome = config.connect(tls.clone()).await.map_err(|error| Error::new(Kind::Connect(error)));
             if outcome.is_ok() {
                 break;
             }

@@ -1,6 +1,12 @@
 //! The files for TLS. Each file is named by a setting or has libpq's default path.
 
-use std::{ffi::OsStr, fmt::Display, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    fmt::Display,
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem, pem::PemObject};
 
@@ -45,7 +51,7 @@ impl TlsFile {
     /// list is the hash of its issuer, followed by `.r` and a number.
     pub fn revocation_lists_of_folder(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let mut lists = Vec::new();
-        for entry in std::fs::read_dir(&self.path).map_err(|error| self.error(error))? {
+        for entry in fs::read_dir(&self.path).map_err(|error| self.error(error))? {
             let path = entry.map_err(|error| self.error(error))?.path();
             if path.file_name().and_then(OsStr::to_str).is_some_and(is_name_of_list) {
                 lists.extend(Self { path, setting: self.setting, is_default: false }.revocation_lists()?);
@@ -66,7 +72,7 @@ impl TlsFile {
 
     /// Reads a private key. Returns an error if other users can access its file.
     pub fn key(&self) -> Result<PrivateKeyDer<'static>> {
-        let about = std::fs::metadata(&self.path).map_err(|error| self.error(error))?;
+        let about = fs::metadata(&self.path).map_err(|error| self.error(error))?;
         if !about.is_file() {
             return Err(self.error("the private key is not a plain file"));
         }
@@ -82,7 +88,7 @@ impl TlsFile {
                 )));
             }
         }
-        let bytes = std::fs::read(&self.path).map_err(|error| self.error(error))?;
+        let bytes = fs::read(&self.path).map_err(|error| self.error(error))?;
         let is_encrypted = [&b"BEGIN ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"]
             .iter()
             .any(|mark| bytes.windows(mark.len()).any(|part| part == *mark));
@@ -158,6 +164,17 @@ impl TlsFiles {
             certificate: certificate.filter(|_| sends_certificate),
             key: TlsFile::of(options, "sslkey", at_home("postgresql.key"))?,
         })
+    }
+
+    /// Returns the times at which the files, and those in the folder of lists, were changed.
+    pub fn changed(&self) -> Vec<Option<SystemTime>> {
+        let of = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+        let files =
+            [&self.root, &self.revoked, &self.revoked_folder, &self.certificate, &self.key].into_iter().flatten();
+        let listed = self.revoked_folder.iter().filter_map(|folder| fs::read_dir(&folder.path).ok());
+        let mut lists: Vec<PathBuf> = listed.flatten().flatten().map(|entry| entry.path()).collect();
+        lists.sort();
+        files.map(|file| of(&file.path)).chain(lists.iter().map(|path| of(path))).collect()
     }
 
     /// Returns the revocation lists. If no file of authorities is given, the list at the default

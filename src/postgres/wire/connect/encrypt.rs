@@ -45,7 +45,7 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
         }
         return Ok(Stream::Tcp(socket));
     }
-    let mut rustls = target.rustls.clone();
+    let mut rustls = target.tls.config();
     if direct {
         Arc::make_mut(&mut rustls).alpn_protocols = vec![ALPN.to_vec()];
     }
