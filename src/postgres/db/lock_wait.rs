@@ -3,7 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{runtime::Handle, select, sync::OwnedSemaphorePermit, time::sleep};
+use tokio::{
+    runtime::Handle,
+    select,
+    sync::OwnedSemaphorePermit,
+    time::{sleep, timeout},
+};
 use tokio_postgres::types::ToSql;
 
 use super::{Class, Db, Session};
@@ -14,6 +19,8 @@ use crate::{
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The maximum time that a statement waits for its turn. Others may wait for other locks.
+const TURN: Duration = Duration::from_secs(5);
 
 /// A connection for one statement that waits for a lock.
 pub(crate) struct LockWait<'a> {
@@ -60,16 +67,15 @@ impl Default for LockTries {
 
 impl LockTries {
     /// Returns a connection on which the statement can wait. If there is none, pauses and returns
-    /// `None`: the statement is then tried again on a shared connection. Only one statement at a
-    /// time has this turn, because each try may stop the other statements of the connection for
-    /// half a second.
+    /// `None`: the statement is then tried again on a shared connection. Statements take turns,
+    /// because each try may stop the other statements of the connection for half a second.
     pub async fn next<'a>(&mut self, db: &'a Db) -> Option<LockWait<'a>> {
         self.turn = None; // its try has ended
         let pause = self.pause;
         self.pause = (pause * 2).min(LONGEST_PAUSE);
         let mut turn = Box::pin(async {
             sleep(pause).await;
-            db.0.again.clone().acquire_owned().await.ok()
+            timeout(TURN, db.0.again.clone().acquire_owned()).await.ok()?.ok()
         });
         let permit = select! {
             biased;
@@ -130,12 +136,17 @@ impl Db {
         }
     }
 
-    /// Runs a statement on a connection of its own, because its function waits for locks for longer
-    /// than other statements can wait behind it, and limits that time itself.
+    /// Runs a statement that may wait for locks for longer than other statements can wait behind
+    /// it. If no connection of its own can be had, runs it on a shared one.
     pub(crate) async fn query_apart(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let session = self.own_session_for(Class::Main).await?;
-        let rows = session.query(sql, params).await;
-        self.give_back(session);
-        rows
+        if let Ok(permit) = self.0.waiting.clone().try_acquire_owned()
+            && let Some(session) = self.session_now().await
+        {
+            let wait = LockWait { db: self, session, permit: Some(permit) };
+            let rows = wait.session.query(sql, params).await;
+            wait.give_back();
+            return rows;
+        }
+        self.query(Class::Main, sql, params).await
     }
 }

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::Instant,
+};
 
 use super::session::Session;
 use crate::{error::Error, postgres::wire::Load};
@@ -14,9 +17,10 @@ use crate::{error::Error, postgres::wire::Load};
 /// One of the running statements probably waits for a lock.
 const STALLED: Duration = Duration::from_millis(50);
 
-#[derive(Default)]
 pub(super) struct Slot {
     pub place: Mutex<SlotState>,
+    /// Permits one opening at a time beside another connection.
+    pub opening: Arc<Semaphore>,
     pub load: Arc<Load>,
     /// The number of ended statements when it was last seen to change while others were running,
     /// with the time.
@@ -39,6 +43,18 @@ pub(super) struct SlotState {
     pub used: Option<Instant>,
     /// The last failure to connect.
     pub refused: Option<(Instant, Error)>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            place: Mutex::default(),
+            opening: Arc::new(Semaphore::new(1)),
+            load: Arc::default(),
+            progress: SyncMutex::default(),
+            avoided: SyncMutex::default(),
+        }
+    }
 }
 
 impl Slot {
@@ -72,7 +88,8 @@ impl Slot {
 
     /// Returns true if a statement would be sent at once, and none is running.
     pub fn is_free(&self) -> bool {
-        self.load.running() == 0 && !self.is_avoided() && self.place.try_lock().is_ok()
+        let is_opening = self.opening.available_permits() == 0;
+        self.load.running() == 0 && !self.is_avoided() && !is_opening && self.place.try_lock().is_ok()
     }
 
     /// Returns the open connection, unless the slot is about to be filled.

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::{
     Class, Db, Session,
     session::Waits,
-    slot::{Burden, Slot},
+    slot::{Burden, Slot, SlotState},
 };
 use crate::{
     error::{Error, Result},
@@ -62,14 +62,18 @@ impl Db {
         }
         let of_others = self.slots(class).iter().filter(|other| !std::ptr::eq(*other, slot));
         let Some(other) = of_others.into_iter().find_map(Slot::opened) else {
-            return Box::pin(self.replaced(class, place, None)).await;
+            return Box::pin(self.replaced(class, place)).await;
         };
+        let Ok(permit) = slot.opening.clone().try_acquire_owned() else { return Ok(other) };
         let (db, open) = (self.clone(), other.clone());
         // A task, because the opening goes on after its time limit: it may try several hosts.
-        let opening = tokio::spawn(async move { db.replaced(class, place, Some(&open)).await });
+        let opening = tokio::spawn(async move {
+            let _permit = permit;
+            db.opened_beside(class, place, &open).await
+        });
         match timeout(OPENING, opening).await {
             Ok(Ok(Ok(session))) => return Ok(session),
-            _ if other.is_closed() => return Box::pin(self.replaced(class, place, None)).await, // the server may restart
+            _ if other.is_closed() => return Box::pin(self.replaced(class, place)).await, // the server may restart
             Ok(Ok(Err(error))) => {
                 debug!(%error, "cannot open a second connection; sharing the first");
                 slot.avoid(if refuses(&error) { REFUSED } else { FAILED });
@@ -82,39 +86,54 @@ impl Db {
         Ok(other)
     }
 
-    /// Returns the connection of a slot, or a new one. Retries unless the server refuses it while
-    /// another connection is open.
-    async fn replaced(&self, class: Class, place: usize, other: Option<&Arc<Session>>) -> Result<Arc<Session>> {
+    /// Returns the connection of a slot, or a new one.
+    async fn replaced(&self, class: Class, place: usize) -> Result<Arc<Session>> {
         let (slot, asked) = (&self.slots(class)[place], Instant::now());
         let mut place = slot.place.lock().await;
-        place.used = Some(Instant::now());
-        match &place.session {
-            Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // Drops the idle connections and checks the listener. The server may have stopped or
-            // may not respond, and these connections would take as long to detect this.
-            Some(_) => {
-                self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                self.0.listener.doubt();
-            }
-            None => {}
+        if let Some(session) = self.usable_in(&mut place) {
+            return Ok(session);
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
             return Err(error.clone()); // a concurrent call has tried to connect while this call waited for the lock
         }
-        if let Some(other) = other
-            && slot.is_avoided()
-        {
-            return Ok(other.clone());
-        }
-        // If the server has stopped, the other connection is about to end, too.
-        let may_wait = |error: &Error| other.is_none_or(|other| !refuses(error) && !other.is_closed());
-        let opened = self.open(class, Use::Common, slot.load.clone(), may_wait).await;
+        let opened = self.open(class, Use::Common, slot.load.clone(), |_| true).await;
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
-        if opened.is_ok() {
-            slot.avoid(Duration::ZERO);
-        }
         opened
+    }
+
+    /// Returns the connection of a slot, or a new one, while another connection is open. Retries
+    /// unless the server refuses it, or the other one ends. The slot can be used meanwhile.
+    async fn opened_beside(&self, class: Class, place: usize, other: &Session) -> Result<Arc<Session>> {
+        let slot = &self.slots(class)[place];
+        if let Some(session) = self.usable_in(&mut *slot.place.lock().await) {
+            return Ok(session);
+        }
+        // If the server has stopped, the other connection is about to end, too.
+        let may_wait = |error: &Error| !refuses(error) && !other.is_closed();
+        let opened = self.open(class, Use::Common, slot.load.clone(), may_wait).await?;
+        let mut place = slot.place.lock().await;
+        if let Some(session) = self.usable_in(&mut place) {
+            return Ok(session); // a call that found no other connection was faster
+        }
+        place.session = Some(opened.clone());
+        slot.avoid(Duration::ZERO);
+        Ok(opened)
+    }
+
+    /// Returns the connection of a slot if it is open.
+    fn usable_in(&self, place: &mut SlotState) -> Option<Arc<Session>> {
+        place.used = Some(Instant::now());
+        let session = place.session.as_ref()?;
+        if !session.is_closed() {
+            return Some(session.clone());
+        }
+        // Drops the idle connections and checks the listener. The server may have stopped or may
+        // not respond, and these connections would take as long to detect this.
+        place.session = None;
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.listener.doubt();
+        None
     }
 
     /// Opens a connection. Retries after an error for which `may_wait` returns true, unless another
