@@ -195,12 +195,13 @@ impl Drop for Trial {
 }
 
 async fn try_until_back(trial: Trial, mut pause: Duration) {
-    let since = Instant::now();
+    let (since, mut was_closed) = (Instant::now(), false);
     loop {
         tokio::time::sleep(std::mem::replace(&mut pause, PAUSE)).await;
         let Some(shard) = trial.0.upgrade() else { return };
         match row_of(&shard.db, Class::Store).await {
             Err(error) if error.is_closed() => {
+                was_closed = true;
                 debug!(shard = %shard.id, %error, "shard is still down");
                 shard.health.lost(reason(&error));
             }
@@ -213,7 +214,11 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 drop(trial);
                 shard.health.back();
                 shard.metrics.away(false);
-                info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again");
+                // A server that answers may still refuse enqueues, again and again.
+                match was_closed {
+                    true => info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again"),
+                    false => debug!(shard = %shard.id, "shard answers"),
+                }
                 return shard.changed.notify_waiters();
             }
         }

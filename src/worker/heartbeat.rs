@@ -17,8 +17,8 @@ use crate::worker::station::Station;
 /// The bounds of the heartbeat's interval, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
-/// Returns the pause after a failed renewal. It grows with the number of failures in a row. A third
-/// of the lease is left when renewals begin to be urgent, so that several more follow in time.
+/// Returns the pause after a failed renewal. It grows with the number of failures in a row, but
+/// several more tries follow while the lease lasts.
 fn pause(failures: u32, lease: Duration) -> Duration {
     BEAT.1.saturating_mul(1 << failures.min(16)).min(lease / 12)
 }
@@ -59,6 +59,9 @@ impl<T: Payload> Station<T> {
             let check = if others.is_empty() { self.held().check(now) } else { Vec::new() };
             if beat.changed {
                 self.changed.notify_one();
+            }
+            if renewing.is_empty() && beat.renew.is_empty() {
+                failures = 0; // the leases that were not renewed have ended
             }
             if !beat.renew.is_empty() {
                 let station = self.clone();

@@ -108,10 +108,8 @@ mod with_brokers {
     pub async fn run(args: Args, database: &Database) -> Result<()> {
         let mut stop = Stop::on_signals()?;
         let aside = ErrorLines::start();
-        warnings::show_with({
-            let aside = aside.clone();
-            move |line| aside.say(line)
-        });
+        let lines = aside.clone();
+        warnings::show_with(move |line| lines.say(line), !database.quiet);
         let asked = async move { stop.asked().await };
         let ended = carry(&args, database, asked).await;
         aside.end();

@@ -17,9 +17,9 @@ use crate::{clean::clean, print};
 /// The module whose warnings about failed commands are omitted, because the job itself reports them
 /// with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
-/// The module whose warning about a lost connection is omitted, unless the verb prints warnings in
-/// its own way. Other verbs report that they try again, or fail.
-const TOLD_BY_VERBS: &str = "trunkline::postgres::wire::connection";
+/// The modules whose warnings about lost connections and unreached shards are omitted, unless the
+/// verb prints warnings in its own way. Other verbs report that they try again, or fail.
+const TOLD_BY_VERBS: [&str; 2] = ["trunkline::postgres::wire::connection", "trunkline::shards::set"];
 
 /// The modules whose events of the level `info` are printed: a server is used again.
 const RECOVERIES: [&str; 3] = ["trunkline::worker::outage", "trunkline::shards::shard", "trunkline::shards::reach"];
@@ -27,7 +27,8 @@ const RECOVERIES: [&str; 3] = ["trunkline::worker::outage", "trunkline::shards::
 /// Prints warnings in a verb's own way.
 type Say = Box<dyn Fn(&str) + Send + Sync>;
 
-static SAY: OnceLock<Say> = OnceLock::new();
+/// The way to print, and whether recoveries are printed, too.
+static SAY: OnceLock<(Say, bool)> = OnceLock::new();
 
 /// Starts printing warnings on standard error.
 pub fn show() {
@@ -35,8 +36,8 @@ pub fn show() {
 }
 
 /// Lets a verb print warnings from now on, for example between the lines of its commands' output.
-pub fn show_with(say: impl Fn(&str) + Send + Sync + 'static) {
-    let _ = SAY.set(Box::new(say)); // fails only on a second call, and a verb calls this once
+pub fn show_with(say: impl Fn(&str) + Send + Sync + 'static, recoveries: bool) {
+    let _ = SAY.set((Box::new(say), recoveries)); // fails only on a second call, and a verb calls this once
 }
 
 struct Warnings;
@@ -51,15 +52,18 @@ impl Subscriber for Warnings {
 
     fn event(&self, event: &Event<'_>) {
         let say = SAY.get();
-        if say.is_none() && event.metadata().target() == TOLD_BY_VERBS {
+        let is_recovery = *event.metadata().level() == Level::INFO;
+        if say.is_none() && TOLD_BY_VERBS.contains(&event.metadata().target())
+            || is_recovery && say.is_none_or(|say| !say.1)
+        {
             return;
         }
         let mut told = Told::default();
         event.record(&mut told);
-        let kind = if *event.metadata().level() == Level::INFO { "" } else { "warning: " };
+        let kind = if is_recovery { "" } else { "warning: " };
         let warning = format!("{kind}{}{}", told.message, told.fields);
         match say {
-            Some(say) => say(&clean(&warning)),
+            Some((say, _)) => say(&clean(&warning)),
             None => print::note(warning),
         }
     }

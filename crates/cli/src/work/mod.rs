@@ -135,7 +135,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let counts = Arc::new(Counts::new(&args.queue));
     let (output, writing) = Output::start(counts.clone());
     let aside = output.aside();
-    warnings::show_with(move |line| aside.say(line));
+    warnings::show_with(move |line| aside.say(line), !database.quiet);
     let job = Job {
         exec: args.exec.clone(),
         queue: args.queue.clone(),

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::fixture::{Folder, Trunkline, helps, unset_database};
+use crate::fixture::{Folder, Trunkline, helps, program, unset_database};
 
 /// Returns the commands below `Example` or `Examples` in a help text, without the remarks that
 /// follow them.
@@ -19,7 +19,8 @@ fn examples(help: &str) -> Vec<&str> {
 /// Runs a command line of a document, with the program in `PATH` and the database in the
 /// environment.
 fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
-    let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
+    let program = program();
+    let program = Path::new(program.get_program()).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("sh");
     unset_database(&mut command);
