@@ -258,6 +258,16 @@ def test_a_drain_ends_if_only_some_processes_can_begin(tmp_path: Path) -> None:
     assert ended.stdout == "2\n", ended
 
 
+def test_a_drain_ends_if_the_application_takes_long_to_fail(tmp_path: Path) -> None:
+    # Any time is long.
+    program = "from trunkline.worker import supervisor; supervisor._SHORT = 0.0; "
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app"]
+    (tmp_path / "tasks.py").write_text("import os\nos.environ['MISSING']\n")
+    program += f"print(supervisor.supervise({command}, 2, False, 'TRUNKLINE_WORKER_SUPERVISOR', True))"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "1\n" and ended.stderr.count("KeyError: 'MISSING'") == 2, ended
+
+
 def test_sigterm_while_the_application_is_imported_ends_the_program(tmp_path: Path) -> None:
     (tmp_path / "tasks.py").write_text("print('begun', flush=True)\ninput()\n")
     command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app"]

@@ -30,7 +30,7 @@ from .logs import begin
 from .processes import ProcessFailed
 from .setup import UnknownQueue
 from .summary import Summary
-from .supervisor import NO_APP, supervise
+from .supervisor import NO_APP, NOT_IMPORTED, supervise
 
 _logger = logging.getLogger("trunkline.worker")
 #: An environment variable, which a supervisor sets for its processes: the supervisor's process id.
@@ -165,11 +165,15 @@ class _Ending:
             os._exit(1)
 
 
-def _end_before_work(_: int, __: FrameType | None) -> None:
-    """Handles SIGTERM while the application is imported. The first process of a container has no
-    default for it, so the signal would be lost."""
-    log(logging.INFO, "SIGTERM: ending before the work begins")
-    os._exit(0)
+def ends_before_work() -> None:
+    """Ends the process at a SIGTERM until the work begins. The first process of a container has no
+    default for this signal, so it would be lost while the application is imported."""
+
+    def end(_: int, __: FrameType | None) -> None:
+        log(logging.INFO, "SIGTERM: ending before the work begins")
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 async def _until_orphaned(supervisor: int | None) -> None:
@@ -191,12 +195,23 @@ def main(of: Sequence[str] | None = None, command: Sequence[str] | None = None, 
         given = list(sys.argv[1:] if of is None else of)
         command = command or [sys.executable, "-m", "trunkline.worker.program", *given]
         sys.exit(supervise(command, said.processes, said.reload, SUPERVISOR, said.drain))
-    signal.signal(signal.SIGTERM, _end_before_work)
+    ends_before_work()
     try:
-        summary = _run(work(app_of(said.app), said, None if supervisor is None else int(supervisor)))
-    except (NoApp, UnknownQueue, TrunklineError, ProcessFailed) as error:
+        app = app_of(said.app)
+    except NoApp as error:
         _logger.error("%s", error)
-        sys.exit(NO_APP if supervisor and isinstance(error, NoApp) else 2)
+        sys.exit(NO_APP if supervisor else 2)
+    except TrunklineError as error:
+        _logger.error("%s", error)
+        sys.exit(2)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(NOT_IMPORTED if supervisor else 1)
+    try:
+        summary = _run(work(app, said, None if supervisor is None else int(supervisor)))
+    except (UnknownQueue, TrunklineError, ProcessFailed) as error:
+        _logger.error("%s", error)
+        sys.exit(2)
     except TooManyHang:
         sys.exit(1)  # it was logged
     told = asdict(summary)

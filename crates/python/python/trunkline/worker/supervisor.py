@@ -22,8 +22,10 @@ _ONE = 1.0
 #: A process that lived at most `_SHORT` seconds is replaced after a pause, which doubles from the
 #: first value of `_PAUSE` up to the second.
 _SHORT, _PAUSE = 5.0, (0.5, 30.0)
-#: The exit code of a process whose application does not exist. Only the supervisor sees it.
-NO_APP = os.EX_CONFIG
+#: The exit codes of a process whose application does not exist, and of one whose application raised
+#: when it was imported. Only the supervisor sees them; outside they are 2 and 1.
+NO_APP, NOT_IMPORTED = os.EX_CONFIG, os.EX_SOFTWARE
+_OUTSIDE = {NO_APP: 2, NOT_IMPORTED: 1}
 
 
 class _Place:
@@ -61,10 +63,10 @@ class _Place:
         now = time.monotonic()
         if self.process is not None and (code := self.process.poll()) is not None:
             self.code, self.process = code, None
-            if drains and (code in (0, 2, NO_APP) or code > 0 and now - self._began <= _SHORT):
+            if drains and (code in (0, 2, NO_APP, NOT_IMPORTED) or code > 0 and now - self._began <= _SHORT):
                 self.is_over = True
                 return
-            _logger.error("a worker process ended with code %d; a new process starts in %.1f s", code, self._rest(now))
+            _logger.error("a worker process ended with code %d; a new process starts in %.1f s", _OUTSIDE.get(code, code), self._rest(now))
         if self.process is None and now >= self._after:
             self.begin()
 
@@ -148,7 +150,7 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         if not reloads and all(place.has_no_app() for place in places):
             return 2
         if not reloads and all(place.is_over for place in places):
-            return max(2 if place.has_no_app() else place.code for place in places)
+            return max(_OUTSIDE.get(place.code, place.code) for place in places)
     # A process that started while the signal arrived has not received it.
     for place in places:
         place.tell(told[0])
@@ -156,4 +158,4 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
     codes = [place.ended() for place in places]
     if signal.SIGKILL in told:
         return 1
-    return max((0 if -code in told else abs(code) for code in codes), default=0)
+    return max((0 if -code in told else abs(_OUTSIDE.get(code, code)) for code in codes), default=0)

@@ -37,6 +37,7 @@ class Command(BaseCommand):
         """Runs the command as a shell starts it: the process ends even if a handler's thread is
         still running."""
         self._command = _again(argv)
+        program.ends_before_work()
         program.console(lambda: super(Command, self).run_from_argv(argv))
 
     def handle(self, *arguments: Any, **options: Any) -> None:
