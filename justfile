@@ -16,6 +16,10 @@ test-all:
 check:
     .ci/run lint
 
+# The programs outside the workspaces that the tests and the benchmark use.
+peers:
+    .ci/run peers
+
 # Writes the golden files.
 bless:
     TRUNKLINE_BLESS=1 cargo test --workspace -- the_schema_is the_reference_is the_page_is the_guide_s_table
