@@ -215,9 +215,8 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 shard.health.back();
                 shard.metrics.away(false);
                 // A server that answers may still refuse enqueues, again and again.
-                match was_closed {
-                    true => info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again"),
-                    false => debug!(shard = %shard.id, "shard answers"),
+                if was_closed {
+                    info!(shard = %shard.id, after = ?since.elapsed(), "shard is up again");
                 }
                 return shard.changed.notify_waiters();
             }

@@ -122,16 +122,29 @@ impl Db {
         class: Class,
         mut send: impl FnMut(Arc<Session>) -> F,
     ) -> Result<T> {
+        match send(self.session(class).await?).await {
+            // Boxed, so that calls that wait for no lock have no room for this.
+            Err(error) if error.is_of_lock_timeout() => Box::pin(self.send_again(class, send)).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Sends statements that were refused until one try waits long enough.
+    async fn send_again<T, F: Future<Output = Result<T>>>(
+        &self,
+        class: Class,
+        mut send: impl FnMut(Arc<Session>) -> F,
+    ) -> Result<T> {
         let mut tries = LockTries::default();
         loop {
-            match send(self.session(class).await?).await {
-                Err(error) if error.is_of_lock_timeout() => {}
-                outcome => return outcome,
-            }
             if let Some(wait) = tries.next(self).await {
                 let outcome = send(wait.session.clone()).await;
                 wait.give_back();
                 return outcome;
+            }
+            match send(self.session(class).await?).await {
+                Err(error) if error.is_of_lock_timeout() => {}
+                outcome => return outcome,
             }
         }
     }
@@ -143,7 +156,7 @@ impl Db {
             && let Some(session) = self.session_now().await
         {
             let wait = LockWait { db: self, session, permit: Some(permit) };
-            let rows = wait.session.query(sql, params).await;
+            let rows = Box::pin(wait.session.query(sql, params)).await;
             wait.give_back();
             return rows;
         }
