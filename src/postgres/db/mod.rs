@@ -55,9 +55,9 @@ const LOCK_WAITS: usize = 4;
 ///
 /// Each open transaction uses its own connection. So do an extension of leases while the two
 /// connections for dequeues wait for locks, and up to four statements that wait for a lock for more
-/// than half a second. Up to four of these connections stay open for later
-/// use. While consumers only wait, connections that have been unused for half a minute are closed,
-/// except for one connection and the one that listens.
+/// than half a second, or that alter, limit or drop a queue. Up to four of these connections stay
+/// open for later use. While consumers only wait, connections that have been unused for half a
+/// minute are closed, except for one connection and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -73,7 +73,7 @@ struct Inner {
     apart: Semaphore,
     /// Permits the connections for statements that wait for locks.
     waiting: Arc<Semaphore>,
-    /// Permits one try at a time, on a shared connection, of a statement that waits for a lock.
+    /// Gives turns to statements that wait for locks and try again on shared connections.
     again: Arc<Semaphore>,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.
