@@ -16,7 +16,7 @@ test-all:
 check:
     .ci/run lint
 
-# The programs outside the workspaces that the tests and the benchmark use.
+# The programs outside the workspaces: transactions of other drivers, and what the benchmark compares the driver with.
 peers:
     .ci/run peers
 
@@ -24,7 +24,7 @@ peers:
 bless:
     TRUNKLINE_BLESS=1 cargo test --workspace -- the_schema_is the_reference_is the_page_is the_guide_s_table
 
-# The older servers: the library on 14, the contract on 15 and 16, an ordinary role on 17.
+# The older servers: the library on 14, as an ordinary role, and the contract on 15 to 17.
 versions:
     .ci/run versions
 
@@ -44,9 +44,13 @@ torture:
 bench:
     cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --quick -p 'throughput/*/river' -p 'throughput/*/trunkline'
 
-# What would be published, and the README's first command.
+# What would be published.
 packages:
     .ci/run packages
+
+# The README's first command.
+demo:
+    .ci/run demo
 
 # Brings every lock file up to its Cargo.toml, as after a change of the version.
 lock:
@@ -71,6 +75,6 @@ msrv:
 book:
     .ci/run book
 
-# Everything.
+# What every change has to pass. The hosted checks run all other stages too.
 ci:
     .ci/run
