@@ -62,6 +62,13 @@ struct UnsentStatement<'a> {
     before: Option<Ended>,
 }
 
+impl UnsentStatement<'_> {
+    /// Keeps the mark, because the statement is sent next. Returns the mark before it.
+    fn sent(mut self) -> Ended {
+        self.before.take().unwrap_or_default()
+    }
+}
+
 impl Drop for UnsentStatement<'_> {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
@@ -146,11 +153,11 @@ impl Signals {
 
     /// Announces that a transaction will end the lease, so that no further renewal begins. A
     /// renewal would wait for the transaction and delay all settlements. Then waits for a renewal
-    /// that has already begun. Returns the previous value.
-    async fn about_to_end(&self, how: Ended) -> Ended {
-        let mut unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
+    /// that has already begun.
+    async fn about_to_end(&self, how: Ended) -> UnsentStatement<'_> {
+        let unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
-        unsent.before.take().unwrap_or_default()
+        unsent
     }
 
     pub fn own_end(&self) -> OwnEnd {
@@ -297,7 +304,7 @@ impl<T: Payload> Attempt<T> {
     /// [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
-        let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await;
+        let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await.sent();
         let outcome = self.queue.ack_in(&transaction, [self.lease]).await;
         if outcome.is_err() {
             self.told.end(before);
@@ -311,7 +318,7 @@ impl<T: Payload> Attempt<T> {
     /// after [`Attempt::ack_in`].
     #[doc(hidden)]
     pub async fn ends_elsewhere(&self) {
-        self.told.about_to_end(Ended::InTheirs).await;
+        self.told.about_to_end(Ended::InTheirs).await.sent();
     }
 
     /// Acknowledges the message inside a transaction of the handler. If the handler then returns
@@ -324,8 +331,11 @@ impl<T: Payload> Attempt<T> {
     /// The errors of [`Queue::ack_in`]. After
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), roll back.
     pub async fn ack_in(&self, transaction: &impl InTransaction) -> Result<()> {
-        let before = self.told.about_to_end(Ended::InTheirs).await;
-        let outcome = self.queue.ack_in(transaction, [self.lease]).await;
+        let unsent = self.told.about_to_end(Ended::InTheirs).await;
+        let leases = [self.lease];
+        let ranges = self.queue.carve(&leases).await?;
+        let before = unsent.sent();
+        let outcome = self.queue.ack_carved_in(transaction, &leases, &ranges).await;
         if outcome.is_err() {
             self.told.end(before);
         }

@@ -1,12 +1,12 @@
 //! A commit in SQL sends a notification only if a consumer has announced that it listens. No
 //! consumer misses a message as a result.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::poll_fn;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
-use trunkline::{Db, Settings, Wait};
+use trunkline::{Db, Limits, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
@@ -250,4 +250,26 @@ async fn consumer_stops_listening_in_a_flood_and_listens_again() {
         assert_eq!(message, i64::from(nr == sent));
     }
     consuming.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extension_in_a_limited_queue_wakes_no_consumer() {
+    let Place { db, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
+    let limited = db.queue::<i64>("q").await.expect("opened");
+    sql.batch_execute("select trunkline.enqueue('q', 1::bigint)").await.expect("enqueued");
+    let mut ear = Ear::new(&url).await;
+    ear.sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
+    let held = limited.lease(1).await.expect("leased");
+    let mut heard = 0;
+    for _ in 0..20 {
+        limited.extend(&held, Duration::from_secs(60)).await.expect("extended");
+        heard += ear.count(CHANNEL).await;
+    }
+    assert_eq!(heard, 0, "an extension makes no room");
+    limited.ack(&held).await.expect("acknowledged");
+    let deadline = Instant::now() + SOON;
+    while ear.count(CHANNEL).await == 0 {
+        assert!(Instant::now() < deadline, "an end makes room");
+    }
 }

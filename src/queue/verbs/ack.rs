@@ -145,10 +145,26 @@ impl<T> Queue<T> {
         if leases.is_empty() {
             return Ok(());
         }
-        let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
-        // The other messages of the row must not wait for the caller's commit, so a separate
-        // transaction splits the row first.
+        let ranges = self.carve(&leases).await?;
+        self.ack_carved_in(transaction, &leases, &ranges).await
+    }
+
+    /// Splits the rows of leases in a separate transaction, because the other messages of a row
+    /// must not wait for the commit of the caller, who ends these leases.
+    pub(crate) async fn carve(&self, leases: &[Lease]) -> Result<Ranges> {
+        let (shared, ranges) = (&self.shared, Ranges::of(leases, |_, _| true));
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
+        Ok(ranges)
+    }
+
+    /// Ends leases in the caller's transaction, after [`Queue::carve`].
+    pub(crate) async fn ack_carved_in(
+        &self,
+        transaction: &impl InTransaction,
+        leases: &[Lease],
+        ranges: &Ranges,
+    ) -> Result<()> {
+        let shared = &self.shared;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
         let (began, span) = (Instant::now(), span::settle(shared.name(), End::Done.name(), leases.len()));
@@ -156,7 +172,7 @@ impl<T> Queue<T> {
         let settled = settled.map_err(|error| error.or_no_queue(shared.name()))?;
         let settled = settled.iter().map(|row| Settled::checked(row.read(0)?, row.read(1)?, row.read(2)?));
         let settled = settled.collect::<Result<Vec<_>>>()?;
-        let lost = lost(&leases, settled);
+        let lost = lost(leases, settled);
         if shared.has_room_for_others() {
             transaction.fetch(&shared.notify_in().text, &[(&shared.channel, Type::TEXT)]).await?;
         }
@@ -308,7 +324,8 @@ impl Shared {
 
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
-        if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
+        let frees_room = settlement.ending.end().is_some() && self.has_room_for_others();
+        if outcome.is_ok() && (comes_back || frees_room) {
             self.db.wake(&self.channel); // waiting consumers must check when the messages are due again
         }
         settlement.answer(self.name(), outcome);

@@ -323,3 +323,26 @@ async fn a_message_is_acknowledged_in_any_transaction() {
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 2);
 }
+
+/// The acknowledgement waits for a lock, and the handler gives up before it is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledgement_that_was_not_sent_is_the_worker_s() {
+    let Place { queue, url, db: _db, .. } = with_effects(2).await;
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let url = url.clone();
+        async move {
+            if message.payload == 0 {
+                let transaction = attempt.queue().db().begin().await?;
+                let holder = connect(&url).await;
+                holder.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
+                timeout(Duration::from_millis(200), attempt.ack_in(&transaction)).await.expect_err("it waits");
+                holder.batch_execute("rollback").await.expect("released");
+                transaction.rollback().await?;
+            }
+            Ok::<(), Failure>(())
+        }
+    });
+    let runs = Runs::start(worker.concurrency(2).lease(Duration::from_secs(3600)));
+    drained(&queue).await;
+    assert_eq!(runs.stop().await.done, 2);
+}
