@@ -27,7 +27,7 @@ use super::{
     session::random,
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::{sql::quote, target::Target},
 };
 
@@ -187,7 +187,8 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Returns the outcome of [`prove`].
+/// Listens on one connection until it breaks. Returns the outcome of [`prove`]. Fails if the test
+/// succeeded, but the connection could not listen.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
@@ -221,32 +222,50 @@ async fn listen_on(
     };
     let alive = random().cast_signed();
     let proven = prove(client, target, &mut proof, mark).await;
-    match proven {
-        Ok(true) if timeout(PROOF, client.execute(ALIVE, &[&alive])).await.is_ok_and(|held| held.is_ok()) => {
-            follow(client, alive, channels, ears).await;
-        }
+    let listened = match proven {
+        Ok(true) => match in_time(client.execute(ALIVE, &[&alive])).await {
+            Ok(_) => return follow(client, alive, channels, ears).await.map(|()| true),
+            Err(error) => Err(error),
+        },
         Ok(false) => {
             warn!("listener receives no notifications (is a transaction pooler in between?); consumers poll");
-            ears.abort();
+            Ok(false)
         }
-        Ok(true) | Err(_) => ears.abort(),
-    }
-    proven
+        Err(error) => Err(error),
+    };
+    ears.abort();
+    listened
 }
 
 /// Keeps the channels of the server's session equal to the channels of this process, until the
-/// connection ends.
-async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, mut ears: tokio::task::JoinHandle<()>) {
+/// connection ends. Fails if the session never listened on them.
+async fn follow(
+    client: &Client,
+    alive: i64,
+    channels: &Weak<ListenedChannels>,
+    mut ears: tokio::task::JoinHandle<()>,
+) -> Result<()> {
     let mut listened: Vec<String> = Vec::new();
     let mut announced = Announced::default();
     let heard_of = channels.upgrade().map(|all| (all.changed.subscribe(), all.doubts.clone()));
-    let Some((mut changes, doubts)) = heard_of else { return ears.abort() };
+    let Some((mut changes, doubts)) = heard_of else {
+        ears.abort();
+        return Ok(());
+    };
+    let mut outcome = Err(silent());
     loop {
         let Some(all) = channels.upgrade() else { break };
         changes.borrow_and_update();
         let wanted = all.names();
         let (fresh, left) = (without(&wanted, &listened), without(&listened, &wanted));
-        let Some(unaware) = follow_to(client, &fresh, &left).await else { break };
+        let unaware = match follow_to(client, &fresh, &left).await {
+            Ok(unaware) => unaware,
+            Err(error) => {
+                outcome = outcome.map_err(|_| error);
+                break;
+            }
+        };
+        outcome = Ok(());
         announced.withdraw(&left);
         announced.add(&fresh, unaware);
         listened = wanted;
@@ -258,15 +277,15 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                if in_time(listen_again(client, &listened)).await.is_none() {
+                if in_time(listen_again(client, &listened)).await.is_err() {
                     debug!("listener gets no reply; connecting again");
                     break;
                 }
             }
             () = sleep(announced.pause()), if announced.is_waiting() => {
-                let Some(running) = in_time(running(client)).await else { break };
+                let Ok(running) = in_time(running(client)).await else { break };
                 announced.ended(&running);
-                if !announced.is_waiting() && in_time(listen_again(client, &listened)).await.is_none() {
+                if !announced.is_waiting() && in_time(listen_again(client, &listened)).await.is_err() {
                     break;
                 }
             }
@@ -274,6 +293,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         }
     }
     ears.abort();
+    outcome
 }
 
 /// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as
@@ -284,9 +304,8 @@ async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_
 }
 
 /// Announces and listens on the channels in `fresh`, and stops listening on the channels in `left`.
-/// Returns the transactions that may have missed the announcement, or `None` if the connection
-/// broke.
-async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
+/// Returns the transactions that may have missed the announcement.
+async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Result<Vec<String>> {
     let unaware = match fresh {
         [] => Vec::new(),
         fresh => in_time(announce(client, fresh)).await?,
@@ -303,11 +322,12 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option
     if !statements.is_empty() {
         in_time(client.batch_execute(&statements.join("; "))).await?;
     }
-    Some(unaware)
+    Ok(unaware)
 }
 
-async fn in_time<T, E>(statement: impl Future<Output = Result<T, E>>) -> Option<T> {
-    timeout(PROOF, statement).await.ok()?.ok()
+async fn in_time<T>(statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T> {
+    let answered = timeout(PROOF, statement).await.map_err(|_| silent())?;
+    answered.map_err(|error| Error::of_statement("listen", error))
 }
 
 fn without(all: &[String], others: &[String]) -> Vec<String> {

@@ -8,9 +8,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::Client;
-use trunkline::{Db, Draft, Queue, Settings, Worker};
+use trunkline::{Db, Draft, Queue, Settings, Wait, Worker};
 
-use crate::fixture::{Runs, Seen, cluster, connect, database, eventually, one_waits, superuser, through};
+use crate::fixture::{Runs, Said, Seen, cluster, connect, database, eventually, one_waits, superuser, through};
 
 const OURS: &str =
     "select pid from pg_stat_activity where usename = 'few' and query not like 'listen%' order by backend_start";
@@ -169,4 +169,20 @@ async fn worker_outlives_a_database_that_is_closed_for_a_while() {
     queue.enqueue(3).await.expect("enqueued");
     eventually("the last is handled", async || seen.all().contains_key(&3)).await;
     runs.stop().await;
+}
+
+/// In one thread, because the recorder hears only its own.
+#[tokio::test]
+async fn listener_that_may_not_say_that_it_is_alive_warns_and_rests() {
+    let url = database().await;
+    let sql = superuser(&url).await;
+    let db = as_operator(&url, &sql, "listens", &Settings::new("int8")).await;
+    let warnings = Said::warnings();
+    let _ear = warnings.listen();
+    let refuse = "revoke execute on function pg_catalog.pg_advisory_lock(bigint) from public";
+    sql.batch_execute(refuse).await.expect("revoked");
+    let mut consumer = db.queue::<i64>("q").await.expect("opened").consumer(Wait::Notify);
+    let waiting = tokio::spawn(async move { consumer.take(1).await });
+    eventually("it warns", async || warnings.contains("listener cannot connect")).await;
+    waiting.abort();
 }
