@@ -7,7 +7,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::{
     error::{Error, Result},
-    postgres::db::{Class, Db},
+    postgres::db::Db,
     shards::{
         id::Id,
         left::{Left, look, moving, names, of_queue},
@@ -109,7 +109,11 @@ impl Set {
         let resuming = async {
             for name in names(&resumed.db).await? {
                 let sql = of_queue(&resumed.db, "unseal", include_str!("../../sql/statements/unseal.sql"), &name);
-                resumed.db.query(Class::Main, &sql, &[]).await?;
+                // Not on a shared connection: after a `do` block it is reset, and would lose its limit
+                // for waits.
+                let session = resumed.db.own_session().await?;
+                session.batch(sql.name, &sql.text).await?;
+                resumed.db.give_back(session);
             }
             resumed.set_drains(false).await
         };

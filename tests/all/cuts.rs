@@ -9,10 +9,10 @@ use std::{
 
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Db, Dequeue, Lease, Message, Queue, Result, Settings, Wait, postgres::Statement};
+use trunkline::{Db, Dequeue, Draft, Lease, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::DelayProxy;
 
-use crate::fixture::{SOON, cluster, connect, database, through};
+use crate::fixture::{SOON, cluster, connect, database, through, until_asleep};
 
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
@@ -20,6 +20,7 @@ static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_
 /// A database behind a proxy that cuts connections, and a direct connection to the same database.
 struct Place {
     proxy: DelayProxy,
+    url: String,
     db: Db,
     sql: Client,
     round: AtomicI32,
@@ -37,7 +38,7 @@ async fn place() -> Place {
     let address = through(&url, &format!("host=127.0.0.1 port={} sslmode=disable", proxy.addr().port()));
     let sql = connect(&url).await;
     sql.batch_execute("create table t (n int)").await.expect("created");
-    Place { db: Db::connect(&address).await.expect("connected"), proxy, sql, round: AtomicI32::new(0) }
+    Place { db: Db::connect(&address).await.expect("connected"), proxy, url, sql, round: AtomicI32::new(0) }
 }
 
 impl Place {
@@ -247,4 +248,52 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
             async || queue.stats().await.map(drop), // the next call uses the same connection
         )
         .await;
+}
+
+/// The server has committed, and its answer is lost. Consumers of other processes must not wait for
+/// their next look, which is half a minute away.
+#[tokio::test(flavor = "multi_thread")]
+async fn change_whose_answer_was_lost_wakes_consumers() {
+    let place = place().await;
+    place.db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
+    let other = Db::connect(&place.url).await.expect("connected").queue::<i64>("q").await.expect("opened");
+    let lost = async |change: &str| {
+        // Prepares both statements, whose first answer then follows the commit.
+        queue.reschedule(&[0], Duration::ZERO).await.expect("answered");
+        queue.replay_all().await.expect("answered");
+        let id = queue.enqueue(Draft::new(1).after(Duration::from_secs(3600))).await.expect("enqueued").id();
+        if change == "replay" {
+            queue.reschedule(&[id], Duration::ZERO).await.expect("due");
+            queue.bury(&queue.lease(1).await.expect("leased"), "no").await.expect("buried");
+        }
+        let mut consumer = other.consumer(Wait::Notify);
+        let waiting = tokio::spawn(async move { consumer.take(1).await });
+        until_asleep(&place.sql).await;
+        place.cut(Side::Answers, Some(0));
+        let changed = match change {
+            "replay" => queue.replay_all().await.map(drop),
+            _ => queue.reschedule(&[id], Duration::ZERO).await.map(drop),
+        };
+        place.cut(Side::Answers, None);
+        assert!(changed.expect_err("its answer is lost").is_outcome_unknown(), "{change}");
+        let taken = timeout(SOON, waiting).await.unwrap_or_else(|_| panic!("{change}: the consumer sleeps on"));
+        assert_eq!(taken.expect("no panic").expect("taken").len(), 1, "{change}");
+    };
+    lost("reschedule").await;
+    lost("replay").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn enqueue_that_breaks_before_its_commit_has_stored_nothing() {
+    let Place { db, sql, proxy: _proxy, .. } = place().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue("q").await.expect("opened");
+    let ends = "create function ends() returns trigger language plpgsql as
+                $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
+                create trigger ends before insert on trunkline.queue_q for each row execute function ends()";
+    sql.batch_execute(ends).await.expect("created");
+    let error = queue.enqueue_many(0..20_000).await.expect_err("its connection ends");
+    assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }

@@ -277,7 +277,7 @@ mod tests {
         });
         let mut soiling: Vec<String> = texts.filter(|(_, text)| soils(text)).map(|(name, _)| name).collect();
         soiling.sort_unstable();
-        // Sessions of the listener and of migrations keep their state.
+        // Sessions of the listener and of migrations keep their state, and unseal has its own.
         assert_eq!(soiling, ["alive.sql", "announce.sql", "connect.sql", "migrate_in_use.sql", "unseal.sql"]);
     }
 }

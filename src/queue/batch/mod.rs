@@ -3,7 +3,7 @@
 pub(super) mod batcher;
 pub(super) mod coalesce;
 pub(crate) mod dequeues;
-mod notify;
+pub(super) mod notify;
 pub(super) mod settle;
 pub(super) mod ack_and_lease;
 pub(super) mod unclaimed;

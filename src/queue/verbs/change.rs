@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tracing::{Instrument, Span};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::in_transaction::InTransaction,
     queue::{
         handle::{Queue, Shared, finish},
@@ -154,9 +154,14 @@ impl Shared {
         let work = async move {
             let began = Instant::now();
             let rows = match &change {
-                Change::Cancelled => shared.query(&shared.sql.cancel, &[&ids]).await?,
-                Change::Due(due) => shared.query(&shared.sql.reschedule, &[&ids, due]).await?,
+                Change::Cancelled => shared.query(&shared.sql.cancel, &[&ids]).await,
+                Change::Due(due) => shared.query(&shared.sql.reschedule, &[&ids, due]).await,
             };
+            let may_wake = !change.ends_leases() || shared.has_room_for_others();
+            if may_wake && rows.as_ref().is_err_and(Error::is_outcome_unknown) {
+                shared.db.wake(&shared.channel);
+            }
+            let rows = rows?;
             let (mut done, mut busy) = (Vec::new(), Vec::new());
             for row in rows {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
@@ -164,7 +169,7 @@ impl Shared {
             shared.changed(change, &noted, done.len(), began);
             // A cancellation makes no message due, but it can end a lease. A try that found only
             // locked messages has changed nothing.
-            if (!change.ends_leases() || shared.has_room_for_others()) && !done.is_empty() {
+            if may_wake && !done.is_empty() {
                 shared.db.wake(&shared.channel);
             }
             Ok((done, busy))

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::{
         array::Received,
         wire::{Row, only},
@@ -109,12 +109,12 @@ impl Shared {
     async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, after: i64) -> Result<Page> {
         let shared = self.clone();
         let work = async move {
-            let rows = shared.query(&shared.sql.replay, &[&shared.name(), &ids, &after, &PAGE]).await?;
-            let page = Page::read(&rows)?;
-            if page.count > 0 {
+            let rows = shared.query(&shared.sql.replay, &[&shared.name(), &ids, &after, &PAGE]).await;
+            let page = rows.and_then(|rows| Page::read(&rows));
+            if page.as_ref().map_or_else(Error::is_outcome_unknown, |page| page.count > 0) {
                 shared.db.wake(&shared.channel);
             }
-            Ok(page)
+            page
         };
         finish("a replay", work).await
     }

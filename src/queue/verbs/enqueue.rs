@@ -25,7 +25,10 @@ use crate::{
         wire,
     },
     queue::{
-        batch::coalesce::{Batch, InsertPermit, Insertion, New},
+        batch::{
+            coalesce::{Batch, InsertPermit, Insertion, New},
+            notify::may_have_committed,
+        },
         handle::{Queue, Shared, finish},
         message::{
             columns::of_message,
@@ -188,19 +191,29 @@ impl<T: Payload> Queue<T> {
             .await;
         }
         let session = shared.db.own_session_for(Class::Store).await?;
-        session.batch("enqueue", "begin").await?;
+        session.batch("enqueue", "begin").await.map_err(not_committed)?;
         while !rows.is_empty() {
-            shared.insert(Some(&session), &rows, &mut ids).await?; // dropping the session rolls back
+            // Dropping the session rolls back.
+            shared.insert(Some(&session), &rows, &mut ids).await.map_err(not_committed)?;
             rows = cut.next_rows()?;
         }
         finish(ENQUEUE, async move {
-            session.batch("enqueue", "commit").await?;
+            let committed = session.batch("enqueue", "commit").await;
+            if may_have_committed(&committed) {
+                shared.db.wake(&shared.channel);
+            }
+            committed?;
             shared.db.give_back(session);
-            shared.db.wake(&shared.channel);
             Ok(ids)
         })
         .await
     }
+}
+
+/// Converts an error that occurred before the commit: nothing was stored.
+fn not_committed(error: Error) -> Error {
+    let text = format!("the connection broke before the commit, so nothing was enqueued ({error})");
+    error.without_effect(text)
 }
 
 /// A parameter of an insert.
