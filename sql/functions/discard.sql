@@ -3,7 +3,7 @@ create or replace function trunkline.discard(queue text, ids bigint[]) returns b
 -- Deletes dead letters permanently; returns how many. Skips dead letters that another transaction has locked.
 --
 -- Example:
---     select trunkline.discard('emails', array(select id from trunkline.dead_letters('emails') where dead_at < now() - interval '30 days'));
+--     select trunkline.discard('emails', array(select id from trunkline.dead_emails where dead_at < now() - interval '30 days'));
 declare
     count bigint;
 begin

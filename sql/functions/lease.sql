@@ -3,7 +3,8 @@ create or replace function trunkline.lease(queue text, n int default 1, lease in
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Leases up to n due messages, oldest first: no other consumer gets them until the lease ends. End a lease with ack,
 -- archive, retry, bury or release, passing id and attempt; otherwise it expires. Commit immediately: the rest of a row
--- that was split is invisible to consumers until the commit.
+-- that was split is invisible to consumers until the commit. A message whose lease expired is leased alone, because it may
+-- have crashed its consumer: otherwise its neighbours would lose an attempt with it.
 --
 -- lease: more than zero and at most 365 days; null means the queue's setting. wait: how long to
 -- wait if no message is due, at most 1 minute; see trunkline.take for what a wait costs and where
@@ -14,7 +15,7 @@ create or replace function trunkline.lease(queue text, n int default 1, lease in
 declare
     look text := $q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata
-        from trunkline.%I($1, $2, %s) b,
+        from trunkline.%I($1, $2, %s, apart => true) b,
              lateral (select generate_series(0, b.size - 1) as k, unnest(b.payload) as payload, unnest(b.metadata) as metadata) m $q$;
     priorities int;
     setting text;
@@ -29,7 +30,7 @@ begin
             perform trunkline.check_queue(queue); -- fails, with a hint
         elsif n = 1 then
             -- Reads each row as its only message, which costs half as much as a query that unnests rows.
-            look := 'select b.id, b.attempt, b.enqueued_at, b.due_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, $2, %s) b';
+            look := 'select b.id, b.attempt, b.enqueued_at, b.due_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, $2, %s, apart => true) b';
         end if;
         return query execute format(look, 'do_lease_' || queue, trunkline.floors(priorities, '$3'))
             using trunkline.check_n(n), lease, trunkline.floor(queue);

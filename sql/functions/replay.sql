@@ -6,7 +6,7 @@ create or replace function trunkline.replay(queue text, ids bigint[]) returns bi
 -- an error of class 22 or 23, which names the dead letter; then nothing is replayed.
 --
 -- Example:
---     select trunkline.replay('emails', array(select id from trunkline.dead_letters('emails') where error = 'no such address'));
+--     select trunkline.replay('emails', array(select id from trunkline.dead_emails where error = 'no such address'));
 declare
     count bigint;
 begin

@@ -4,7 +4,8 @@ create or replace function trunkline.shift(queue text, passed interval) returns 
 -- due now, in the order in which they would have become due; messages that are due later become due sooner by this
 -- much. Leases, retries and delays are due times, so a lease that would end within this time has expired. All past
 -- events (enqueued, died, archived) move back by the same time. Waiting consumers are woken at the commit. The next
--- ticks of the queue's schedules also come sooner by this much. Returns how many messages are in the queue.
+-- ticks of the queue's schedules also come sooner by this much, and the queue's rate refills by it. Returns how many
+-- messages are in the queue.
 --
 -- passed: at least zero and at most 36500 days. Waits for transactions that have locked messages of the queue.
 --
@@ -56,6 +57,7 @@ begin
         execute format('update trunkline.%I u set until = u.until - $1, claimed_at = u.claimed_at - $1 where u.until is not null',
                        'unique_' || queue) using passed;
     end if;
+    update trunkline.bucket b set filled_at = b.filled_at - passed where b.queue = shift.queue;
     perform pg_notify('trunkline.' || queue, '');
     if has_table_privilege('trunkline.schedule', 'update') then
         update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;

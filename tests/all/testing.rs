@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::timeout;
 use trunkline::{
-    Draft, Failure, Queue, Settings, State, Wait, Worker,
+    Draft, Failure, Limits, Queue, Settings, State, Wait, Worker,
     testing::{assert_enqueued, assert_not_enqueued, enqueued, shift},
 };
 
@@ -126,4 +126,16 @@ async fn a_failed_assertion_says_where_and_lists_what_was_there() {
     let other = queue.clone();
     let text = panics(async move { assert_not_enqueued(&other, |message| !message.metadata.is_empty()).await }).await;
     assert!(text.contains("tests/all/testing.rs:") && text.contains("it holds 1 message:"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shift_refills_the_rate_of_the_queue() {
+    let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    db.limit_queue("q", &Limits::none().per_second(0.01).burst(1)).await.expect("limited");
+    let queue: Queue<i64> = db.queue("q").await.expect("opened");
+    queue.enqueue_many([1, 2]).await.expect("enqueued");
+    let take = async || sql.query("select id from trunkline.take('q', 2)", &[]).await.expect("taken").len();
+    assert_eq!((take().await, take().await), (1, 0));
+    shift(&queue, HOUR).await.expect("shifted");
+    assert_eq!(take().await, 1);
 }

@@ -171,7 +171,7 @@ async fn worker_outlives_a_database_that_is_closed_for_a_while() {
     runs.stop().await;
 }
 
-/// In one thread, because the recorder hears only its own.
+/// Uses one thread, because the recorder receives only the events of its own thread.
 #[tokio::test]
 async fn listener_that_may_not_say_that_it_is_alive_warns_and_rests() {
     let url = database().await;
