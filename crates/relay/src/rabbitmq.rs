@@ -1,6 +1,7 @@
 //! RabbitMQ, over AMQP 0-9-1. The relay publishes to any exchange, with publisher confirms, and
 //! reads from streams.
 
+mod confirms;
 mod connect;
 mod delivered;
 mod refusal;

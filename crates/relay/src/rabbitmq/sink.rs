@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use lapin::{
     BasicProperties, Channel, Confirmation, PublisherConfirm,
     message::BasicReturnMessage,
@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    confirms::InFlight,
     connect::{PATIENCE, Reach, silent},
     refusal::{is_for_good, is_forbidden, is_missing},
     search::{CHANNELS, Probe, Verdict, search},
@@ -29,8 +30,9 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time limit for the broker's confirmation of a batch.
-const CONFIRMS: Duration = Duration::from_secs(10);
+/// The time before the end of a search at which its parts stop waiting for confirmations, so that
+/// the confirmations that have arrived count.
+const BEFORE: Duration = Duration::from_secs(2);
 /// The maximum number of idle channels.
 const KEPT: usize = 16;
 /// The maximum number of bytes of a message's properties. They are sent in one frame, which has
@@ -56,6 +58,7 @@ pub struct RabbitmqSink {
     idle: Mutex<Vec<Channel>>,
     /// Limits the channels that searches use, because a broker limits the channels of a connection.
     searches: Semaphore,
+    in_flight: InFlight,
 }
 
 type Dressed<'a> = (&'a Outgoing, BasicProperties);
@@ -75,7 +78,8 @@ impl RabbitmqSink {
         let name = ShortString::try_new(exchange)
             .map_err(|_| Error::usage("the name of an exchange has at most 255 bytes"))?;
         let (reach, searches) = (Reach::of(address)?, Semaphore::new(CHANNELS));
-        let sink = Self { broker, exchange: name.clone(), reach, idle: Mutex::default(), searches };
+        let (idle, in_flight) = (Mutex::default(), InFlight::default());
+        let sink = Self { broker, exchange: name.clone(), reach, idle, searches, in_flight };
         let channel = sink.channel().await.map_err(|cause| Error::broker(&sink.broker, cause))?;
         if !name.as_str().is_empty() {
             let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
@@ -109,37 +113,35 @@ impl RabbitmqSink {
         }
     }
 
-    /// Sends a batch on a channel and waits for the outcome of each message.
-    async fn send(&self, batch: &[&Dressed<'_>]) -> Vec<Sent> {
-        let all = |error: &lapin::Error| batch.iter().map(|_| Err(error.clone())).collect();
+    /// Sends a batch on a channel and waits for the outcome of each message, at most until `end`.
+    async fn send(&self, batch: &[&Dressed<'_>], end: Instant) -> Vec<Sent> {
         let channel = match self.channel().await {
             Ok(channel) => channel,
-            Err(error) => return all(&error),
+            Err(error) => return batch.iter().map(|_| Err(error.clone())).collect(),
         };
-        let waited = timeout(CONFIRMS, async {
-            let mut confirms = Vec::with_capacity(batch.len());
-            for (message, properties) in batch.iter().copied() {
-                confirms.push(self.publish(&channel, message, properties.clone()).await);
-            }
-            let confirmed = confirms.into_iter().map(|sent| async { sent?.await });
-            join_all(confirmed).await
-        });
-        let Ok(confirmed) = waited.await else {
-            // Closes the channel, which frees its memory. Later answers are not read.
-            tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
-            return all(&silent());
-        };
+        let sent = stream::iter(batch.iter().copied().enumerate())
+            .then(async |(at, (message, properties))| (at, self.publish(&channel, message, properties.clone()).await));
+        let largest = batch.iter().map(|(message, _)| message.body.len()).max().unwrap_or(0);
+        let confirmed = self.in_flight.collect((&channel, batch.len(), largest), sent, end).await;
         if confirmed.iter().all(std::result::Result::is_ok) {
             self.keep(channel);
+        } else {
+            // Closes the channel, which frees its memory. Later answers are not read.
+            tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
         }
         told(batch, confirmed)
     }
 
     /// Sends a part of a batch, and judges the answers.
-    async fn send_part(&self, batch: &[Dressed<'_>], Probe { places, again }: Probe) -> Vec<(usize, Verdict)> {
+    async fn send_part(
+        &self,
+        batch: &[Dressed<'_>],
+        Probe { places, again }: Probe,
+        end: Instant,
+    ) -> Vec<(usize, Verdict)> {
         let _room = if again { self.searches.acquire().await.ok() } else { None };
         let part: Vec<_> = places.iter().map(|at| &batch[*at]).collect();
-        let sent = self.send(&part).await;
+        let sent = self.send(&part, end).await;
         let settles = self.reach.settles();
         let verdict = |sent: Sent| match sent {
             Err(error) if !is_for_good(&error) => Verdict::Lost(error.to_string()),
@@ -185,7 +187,7 @@ impl Sink for RabbitmqSink {
                 }
             }
             let to: Vec<&str> = fitting.iter().map(|(message, _)| &*message.to).collect();
-            let found = search(&to, deadline, |part| self.send_part(&fitting, part)).await;
+            let found = search(&to, deadline, |part| self.send_part(&fitting, part, deadline - BEFORE)).await;
             for (at, outcome) in places.into_iter().zip(found) {
                 outcomes[at] = outcome;
             }

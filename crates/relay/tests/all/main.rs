@@ -44,6 +44,8 @@ mod distant;
 mod tls;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod large;
+#[cfg(feature = "rabbitmq")]
+mod narrow;
 #[cfg(feature = "redis")]
 mod stalled;
 mod refusals;
