@@ -1,24 +1,30 @@
 //! Adds to Redis streams: for each batch a pipeline of `XADD`s, followed by one `WAIT`.
 
 use std::{
+    io,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
 use futures_util::future::BoxFuture;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::timeout;
 
 use super::{Reconnecting, points_elsewhere};
 use crate::{
     address::Address,
     error::Result,
+    gather::ENOUGH,
     header::{self, BODY, Broker},
     outgoing::Outgoing,
     sink::{Outcome, Sink},
 };
 
-/// The time limit for an answer from Redis.
+/// The time limit for an answer from Redis. A batch has more time, by its size.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The number of bytes per second that the slowest link carries for a batch. Redis answers a batch
+/// when all of it has arrived.
+const SLOWEST: usize = 64 << 10;
 /// The time limit for confirmations from replicas, in milliseconds.
 const REPLICAS: u64 = 2000;
 /// The default maximum number of bytes per value.
@@ -55,7 +61,7 @@ impl RedisSink {
         address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            connections.push(Reconnecting::connect(address, PATIENCE).await?);
+            connections.push(Reconnecting::connect(address, ENOUGH).await?);
         }
         let wait = address.option("wait")?.unwrap_or(0);
         let longest = match connections.first() {
@@ -108,7 +114,8 @@ impl RedisSink {
                 Err(why) => Some(Outcome::RefusedForGood(why)),
             });
         }
-        let mut answered = self.answers(pipeline).await.into_iter();
+        let bytes = batch.iter().map(Outgoing::size).sum();
+        let mut answered = self.answers(pipeline, bytes).await.into_iter();
         let missing = || Outcome::RefusedForNow("Redis did not answer for it".to_owned());
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
@@ -116,11 +123,12 @@ impl RedisSink {
     /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
     /// server answers: a stopped server that is resumed runs every command that it received,
     /// including repeated ones.
-    async fn ask(&self, connection: &Reconnecting, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+    async fn ask(&self, connection: &Reconnecting, commands: &Pipeline, bytes: usize) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
             // Accepts any reply, even an error, as a sign that the server answers.
-            let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
+            let ping = redis::cmd("PING");
+            let answer: RedisResult<Value> = within(PATIENCE, ping.query_async(&mut connection)).await;
             if let Err(error) = answer
                 && error.code().is_none()
             {
@@ -128,7 +136,7 @@ impl RedisSink {
             }
             self.unanswered.store(false, Ordering::Release);
         }
-        let answers = connection.send_packed_commands(commands, 0, commands.len()).await;
+        let answers = within(limit(bytes), connection.send_packed_commands(commands, 0, commands.len())).await;
         if answers.as_ref().is_err_and(RedisError::is_timeout) {
             self.unanswered.store(true, Ordering::Release);
         }
@@ -136,7 +144,7 @@ impl RedisSink {
     }
 
     /// Returns the outcome of each command.
-    async fn answers(&self, mut pipeline: Pipeline) -> Vec<Outcome> {
+    async fn answers(&self, mut pipeline: Pipeline, bytes: usize) -> Vec<Outcome> {
         let commands = pipeline.len();
         if commands == 0 {
             return Vec::new();
@@ -145,7 +153,7 @@ impl RedisSink {
             pipeline.cmd("WAIT").arg(self.wait).arg(REPLICAS);
         }
         let connection = &self.connections[self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len()];
-        let mut answers = match self.ask(connection, &pipeline).await {
+        let mut answers = match self.ask(connection, &pipeline, bytes).await {
             Ok(answers) => answers,
             Err(error) => {
                 if points_elsewhere(&error) {
@@ -187,8 +195,19 @@ impl RedisSink {
 async fn longest(connection: &Reconnecting) -> usize {
     let mut asked = redis::cmd("CONFIG");
     asked.arg("GET").arg("proto-max-bulk-len");
-    let said: redis::RedisResult<Vec<String>> = asked.query_async(&mut connection.get()).await;
+    let mut connection = connection.get();
+    let said: RedisResult<Vec<String>> = within(PATIENCE, asked.query_async(&mut connection)).await;
     said.ok().and_then(|said| said.get(1)?.parse().ok()).unwrap_or(LONGEST)
+}
+
+/// Returns the time limit for the answers to a batch.
+fn limit(bytes: usize) -> Duration {
+    (PATIENCE + Duration::from_secs((bytes / SLOWEST) as u64)).min(ENOUGH)
+}
+
+/// Waits for an answer. Fails after the limit like a connection whose own limit is exceeded.
+async fn within<T>(limit: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 impl Sink for RedisSink {

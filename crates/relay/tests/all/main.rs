@@ -44,7 +44,7 @@ mod distant;
 mod tls;
 #[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis"))]
 mod large;
-#[cfg(feature = "rabbitmq")]
+#[cfg(any(feature = "rabbitmq", feature = "redis"))]
 mod narrow;
 #[cfg(feature = "redis")]
 mod stalled;

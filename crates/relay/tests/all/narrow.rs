@@ -72,6 +72,7 @@ fn messages(to: &str, numbers: std::ops::Range<usize>) -> Vec<Outgoing> {
     numbers.map(|number| Outgoing::new(format!("q/1/{number}"), to, format!("{number:01024}"))).collect()
 }
 
+#[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn batches_to_rabbitmq_arrive_once_over_a_slow_link() {
@@ -88,6 +89,7 @@ async fn batches_to_rabbitmq_arrive_once_over_a_slow_link() {
     assert_eq!(arrived(&stream.address(broker.addr().port()), 1200).await.len(), 1200);
 }
 
+#[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn rabbitmqs_confirmations_count_when_the_link_goes_silent() {
@@ -103,4 +105,17 @@ async fn rabbitmqs_confirmations_count_when_the_link_goes_silent() {
     assert!(confirmed > 50 && refused > 50 && confirmed + refused == 200, "{confirmed} and {refused}");
     let bodies = arrived(&stream.address(broker.addr().port()), confirmed).await;
     assert_eq!(bodies.len(), confirmed, "what arrived was confirmed");
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn batch_to_redis_arrives_once_over_a_slow_link() {
+    let broker = tokio::task::block_in_place(|| Broker::start(Kind::Redis));
+    let slow = link(broker.addr(), SLOW, usize::MAX).await;
+    let (sink, _) = trunkline_relay::sink(&format!("redis://{slow}/s")).await.expect("a sink");
+    let outcomes = sink.produce(&messages("s", 0..500)).await;
+    let refused = outcomes.iter().find(|outcome| **outcome != Outcome::Confirmed);
+    assert_eq!((refused, outcomes.len()), (None, 500));
+    assert_eq!(arrived(&format!("redis://{}/s", broker.addr()), 500).await.len(), 500);
 }
