@@ -94,6 +94,7 @@ mod with_brokers {
         task::{JoinHandle, spawn_blocking},
         time::{MissedTickBehavior, interval},
     };
+    use tokio_util::sync::CancellationToken;
     use trunkline_relay::{Error as RelayError, Inward, Progress, Relay};
 
     use super::Args;
@@ -110,32 +111,43 @@ mod with_brokers {
         let aside = ErrorLines::start();
         let lines = aside.clone();
         warnings::show_with(move |line| lines.say(line), !database.quiet);
-        let asked = async move { stop.asked().await };
-        let ended = carry(&args, database, asked).await;
+        let (unwritable, note) = (CancellationToken::new(), aside.clone());
+        let noted = unwritable.clone();
+        let asked = async move {
+            tokio::select! {
+                () = stop.asked() => {}
+                () = noted.cancelled() => note.say("standard output cannot be written to: the relay ends"),
+            }
+        };
+        let ended = carry(&args, database, asked, args.json.then_some(&unwritable)).await;
         aside.end();
-        let (shown, name) = ended?;
+        let ((shown, written), name) = ended?;
         if !database.quiet {
             let arrived = if args.from.is_some() { "received" } else { "confirmed" };
             let (confirmed, refused) = (thousands(shown.confirmed()), thousands(shown.refused()));
             print::note(format!("{name}: {confirmed} {arrived}, {refused} refused"));
         }
-        Ok(())
+        written
     }
+
+    /// The relay's progress, and the error of printing it. That the reader is gone is no error.
+    type Ended = (Arc<Progress>, Result<()>);
 
     /// Runs the relay until `asked` ends. Returns its progress and the queue's name.
     async fn carry<'a>(
         args: &'a Args,
         database: &Database,
         asked: impl Future<Output = ()>,
-    ) -> Result<(Arc<Progress>, &'a String)> {
+        unwritable: Option<&CancellationToken>,
+    ) -> Result<(Ended, &'a String)> {
         match (&args.queue, &args.from) {
             (Some(queue), _) => {
                 let relay = out(args, queue, database).await?;
-                Ok((Box::pin(until(relay.progress(), args.json, relay.run(asked))).await?, queue))
+                Ok((Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, queue))
             }
             (None, Some(address)) => {
                 let relay = inward(args, address, database).await?;
-                Ok((Box::pin(until(relay.progress(), args.json, relay.run(asked))).await?, &args.to))
+                Ok((Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, &args.to))
             }
             (None, None) => Err(Error::usage("name a queue, or --from ADDRESS")),
         }
@@ -216,31 +228,45 @@ mod with_brokers {
         Error::Database(error)
     }
 
-    /// Runs the relay until it ends, and prints its progress.
+    /// Runs the relay until it ends. Prints its progress if there is a token, which is cancelled
+    /// when the progress cannot be printed.
     async fn until(
         progress: Arc<Progress>,
-        json: bool,
+        unwritable: Option<&CancellationToken>,
         run: impl Future<Output = trunkline_relay::Result<Arc<Progress>>>,
-    ) -> Result<Arc<Progress>> {
+    ) -> Result<Ended> {
         let mut run = std::pin::pin!(run);
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // the task that prints, so that a slow reader delays only the next line
         let mut line: Option<JoinHandle<Result<()>>> = None;
+        let mut failed = Ok(());
         loop {
+            let prints = unwritable.filter(|unwritable| !unwritable.is_cancelled());
             tokio::select! {
-                ended = &mut run => return ended.map_err(told),
-                _ = ticks.tick(), if json => {
-                    if line.as_ref().is_some_and(|line| !line.is_finished()) {
-                        continue;
+                ended = &mut run => return Ok((ended.map_err(told)?, failed)),
+                written = written(&mut line) => {
+                    line = None;
+                    if let Err(error) = written {
+                        if let Some(unwritable) = prints {
+                            unwritable.cancel();
+                        }
+                        failed = if matches!(error, Error::OutputClosed) { Ok(()) } else { Err(error) };
                     }
-                    if let Some(written) = line.take() {
-                        written.await.unwrap_or_else(|_| Err(Error::new("a bug: the thread that writes has ended")))?;
-                    }
+                }
+                _ = ticks.tick(), if prints.is_some() && line.is_none() => {
                     let progress = progress.clone();
                     line = Some(spawn_blocking(move || tell(&progress)));
                 }
             }
+        }
+    }
+
+    /// Waits until a line is written. Without a line, waits for ever.
+    async fn written(line: &mut Option<JoinHandle<Result<()>>>) -> Result<()> {
+        match line {
+            Some(line) => line.await.unwrap_or_else(|_| Err(Error::new("a bug: the thread that writes has ended"))),
+            None => std::future::pending().await,
         }
     }
 

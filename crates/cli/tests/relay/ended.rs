@@ -1,4 +1,11 @@
-//! SIGTERM during a transfer leads to exit code 0, no duplicate message, and no counted attempt.
+//! SIGTERM during a transfer leads to exit code 0, no duplicate message, and no counted attempt. So
+//! does the end of the program that reads the progress.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 use crate::{
     brokers::Kind,
@@ -51,6 +58,43 @@ fn inward(kind: Kind) {
     within("the queue has what was written", || place.messages() >= sent.sure());
     place.end(program);
     sent.against(&place.take_all()).exactly_once();
+}
+
+#[test]
+#[ignore = "needs Redis: see .ci/brokers"]
+fn a_reader_that_goes_away_ends_it_in_order() {
+    let mut place = Place::of(Kind::Redis, &["--max-attempts", "1"]);
+    let mut child = place.trunkline.start(&["relay", "q", "--to", &place.far.address(true), "--json"]);
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+    out.read_line(&mut line).expect("it prints");
+    assert!(line.starts_with('{'), "{line}");
+    place.broker.kill(); // so that the relay keeps the messages
+    place.enqueue(&mut Sent::default(), KEYS);
+    within("it has messages in hand", || place.stats().leased > 0);
+    drop(out);
+    let output = child.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {error}", output.status);
+    let stats = place.stats();
+    assert_eq!((stats.messages, stats.leased, stats.dead), (KEYS as u64, 0, 0), "they are given back: {error}");
+    assert!(rows(&place.trunkline.url, "select name from trunkline.relay").is_empty(), "its row goes with it");
+    assert!(error.contains("standard output cannot be written to: the relay ends\n"), "{error}");
+    assert!(error.ends_with("q: 0 confirmed, 0 refused\n"), "{error}");
+}
+
+#[test]
+#[ignore = "needs Redis: see .ci/brokers"]
+fn a_full_disk_is_an_error() {
+    let place = Place::of(Kind::Redis, &[]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+    let mut command = place.trunkline.command(&["relay", "q", "--to", &place.far.address(true), "--json"]);
+    let child = command.stdout(full).stderr(Stdio::piped()).spawn().expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("error: cannot write to standard output: No space left on device"), "{error}");
+    assert!(rows(&place.trunkline.url, "select name from trunkline.relay").is_empty(), "its row goes with it");
 }
 
 with_each_broker!(out_nothing_is_sent_twice: out to);
