@@ -10,50 +10,67 @@ use futures_util::{FutureExt, Stream, StreamExt, stream::FuturesUnordered};
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::time::{Instant, timeout_at};
 
-use super::connect::silent;
-
 /// The maximum time without a confirmation.
 const SILENCE: Duration = Duration::from_secs(10);
 /// The number of bytes per second that the slowest link carries. A large message gets the time that
 /// this link takes, in addition to [`SILENCE`].
 const SLOWEST: u64 = 64 << 10;
 
-/// The batches in flight, by their numbers in order of their begin, each with the time of the last
-/// confirmation of it or of an earlier batch. Batches share a connection, so the broker receives a
-/// batch after the earlier ones.
+/// The batches and requests in flight, by their numbers in order of their begin. They share a
+/// connection, so the broker receives each of them after the earlier ones.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<BTreeMap<u64, Instant>>);
+pub(super) struct InFlight(Mutex<BTreeMap<u64, Flight>>);
 
-/// A batch in flight.
+struct Flight {
+    /// The time of the last confirmation of this batch or of an earlier one.
+    last: Instant,
+    patience: Duration,
+}
+
+/// A batch or a request in flight.
 struct Entry<'a> {
     all: &'a InFlight,
     number: u64,
+    /// The maximum time without a confirmation: its own or that of an earlier batch.
     patience: Duration,
 }
 
 impl InFlight {
-    fn batches(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Flight>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, largest: usize) -> Entry<'_> {
-        let mut batches = self.batches();
-        let number = batches.last_key_value().map_or(0, |(last, _)| last + 1);
-        batches.insert(number, Instant::now());
-        let patience = SILENCE + Duration::from_secs(largest as u64 / SLOWEST);
-        Entry { all: self, number, patience }
+    fn enter(&self, patience: Duration) -> Entry<'_> {
+        let mut all = self.all();
+        let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
+        let longest = all.values().map(|earlier| earlier.patience).max().unwrap_or_default();
+        all.insert(number, Flight { last: Instant::now(), patience });
+        Entry { all: self, number, patience: patience.max(longest) }
+    }
+
+    /// Waits for the answer to a request. Renews the time limit as long as the batches before it
+    /// are confirmed.
+    pub async fn answered<T>(&self, patience: Duration, asked: impl Future<Output = T>) -> Option<T> {
+        let entry = self.enter(patience);
+        let mut asked = std::pin::pin!(asked);
+        loop {
+            match timeout_at(entry.deadline(), &mut asked).await {
+                Ok(answer) => return Some(answer),
+                Err(_) if Instant::now() < entry.deadline() => {} // an earlier batch goes on
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Waits for the answers to a batch: as long as confirmations arrive, but not beyond `end`.
-    /// Takes the messages as they are sent, and the size of the largest one. Returns an error in
-    /// place of each missing answer.
+    /// Takes the messages as they are sent, and the size of the largest one.
     pub async fn collect(
         &self,
         (channel, messages, largest): (&Channel, usize, usize),
         sent: impl Stream<Item = (usize, lapin::Result<PublisherConfirm>)>,
         end: Instant,
-    ) -> Vec<lapin::Result<Confirmation>> {
-        let entry = self.enter(largest);
+    ) -> Vec<Option<lapin::Result<Confirmation>>> {
+        let entry = self.enter(SILENCE + Duration::from_secs(largest as u64 / SLOWEST));
         let mut answers: Vec<_> = (0..messages).map(|_| None).collect();
         let mut sent = std::pin::pin!(sent.fuse());
         let mut confirms = FuturesUnordered::new();
@@ -95,26 +112,25 @@ impl InFlight {
                 }
             }
         }
-        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(silent()))).collect()
+        answers
     }
 }
 
 impl Entry<'_> {
-    /// Returns the time at which the relay stops waiting for the batch, unless confirmations
-    /// arrive.
+    /// Returns the time at which the relay stops waiting, unless confirmations arrive.
     fn deadline(&self) -> Instant {
-        self.all.batches().get(&self.number).copied().unwrap_or_else(Instant::now) + self.patience
+        self.all.all().get(&self.number).map_or_else(Instant::now, |flight| flight.last) + self.patience
     }
 
     /// Records a confirmation of the batch.
     fn go_on(&self) {
         let now = Instant::now();
-        self.all.batches().range_mut(self.number..).for_each(|(_, last)| *last = now);
+        self.all.all().range_mut(self.number..).for_each(|(_, flight)| flight.last = now);
     }
 }
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.all.batches().remove(&self.number);
+        self.all.all().remove(&self.number);
     }
 }

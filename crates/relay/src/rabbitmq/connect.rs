@@ -15,6 +15,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use super::confirms::InFlight;
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -92,10 +93,11 @@ impl Reach {
     }
 
     /// Opens a channel. Calls do not wait for each other's round trips while there is a connection.
-    pub async fn channel(&self) -> lapin::Result<Channel> {
+    /// They wait for batches that are in flight on it.
+    pub async fn channel(&self, in_flight: &InFlight) -> lapin::Result<Channel> {
         let open = self.held.lock().await.open();
         if let Some(connection) = &open
-            && let Ok(Ok(channel)) = timeout(PATIENCE, connection.create_channel()).await
+            && let Some(Ok(channel)) = in_flight.answered(PATIENCE, connection.create_channel()).await
         {
             return Ok(channel);
         }
@@ -103,7 +105,7 @@ impl Reach {
         // Another call may have replaced the connection.
         if let Some(newer) = held.open()
             && open.is_none_or(|open| !Arc::ptr_eq(&open, &newer))
-            && let Ok(Ok(channel)) = timeout(PATIENCE, newer.create_channel()).await
+            && let Some(Ok(channel)) = in_flight.answered(PATIENCE, newer.create_channel()).await
         {
             return Ok(channel);
         }

@@ -101,8 +101,9 @@ impl RabbitmqSink {
                 None => break,
             }
         }
-        let channel = self.reach.channel().await?;
-        timeout(PATIENCE, channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(|_| silent())??;
+        let channel = self.reach.channel(&self.in_flight).await?;
+        let asked = channel.confirm_select(ConfirmSelectOptions::default());
+        self.in_flight.answered(PATIENCE, asked).await.ok_or_else(silent)??;
         Ok(channel)
     }
 
@@ -122,7 +123,8 @@ impl RabbitmqSink {
         let sent = stream::iter(batch.iter().copied().enumerate())
             .then(async |(at, (message, properties))| (at, self.publish(&channel, message, properties.clone()).await));
         let largest = batch.iter().map(|(message, _)| message.body.len()).max().unwrap_or(0);
-        let confirmed = self.in_flight.collect((&channel, batch.len(), largest), sent, end).await;
+        let answers = self.in_flight.collect((&channel, batch.len(), largest), sent, end).await;
+        let confirmed: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(silent()))).collect();
         if confirmed.iter().all(std::result::Result::is_ok) {
             self.keep(channel);
         } else {

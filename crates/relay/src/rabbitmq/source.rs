@@ -11,6 +11,7 @@ use lapin::{
 use tokio::time::timeout;
 
 use super::{
+    confirms::InFlight,
     connect::{PATIENCE, Reach, silent},
     delivered::{OFFSET, incoming, offset},
 };
@@ -76,7 +77,7 @@ impl RabbitmqSource {
             ahead: AHEAD,
             warned: String::new(),
         };
-        let channel = source.reach.channel().await.map_err(|cause| source.said(cause))?;
+        let channel = source.reach.channel(&InFlight::default()).await.map_err(|cause| source.said(cause))?;
         let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let declared =
             timeout(PATIENCE, channel.queue_declare(source.stream.clone(), passive, FieldTable::default())).await;
@@ -91,7 +92,7 @@ impl RabbitmqSource {
 
     /// Starts a consumer at an offset, on a separate channel.
     async fn consume(&self, from: AMQPValue) -> Result<(Channel, Consumer), lapin::Error> {
-        let channel = self.reach.channel().await?;
+        let channel = self.reach.channel(&InFlight::default()).await?;
         let begun = async {
             channel.basic_qos(self.ahead, BasicQosOptions::default()).await?;
             let mut arguments = FieldTable::default();
