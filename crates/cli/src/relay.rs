@@ -130,7 +130,7 @@ mod with_brokers {
         written
     }
 
-    /// The relay's progress, and the error of printing it. That the reader is gone is no error.
+    /// The relay's progress, and the error of printing it, unless the reader has gone.
     type Ended = (Arc<Progress>, Result<()>);
 
     /// Runs the relay until `asked` ends. Returns its progress and the queue's name.
@@ -262,7 +262,7 @@ mod with_brokers {
         }
     }
 
-    /// Waits until a line is written. Without a line, waits for ever.
+    /// Waits until a line is written. Never ends without a line.
     async fn written(line: &mut Option<JoinHandle<Result<()>>>) -> Result<()> {
         match line {
             Some(line) => line.await.unwrap_or_else(|_| Err(Error::new("a bug: the thread that writes has ended"))),
