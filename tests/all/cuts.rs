@@ -283,17 +283,3 @@ async fn change_whose_answer_was_lost_wakes_consumers() {
     lost("reschedule").await;
     lost("replay").await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn enqueue_that_breaks_before_its_commit_has_stored_nothing() {
-    let Place { db, sql, proxy: _proxy, .. } = place().await;
-    db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let queue: Queue<i64> = db.queue("q").await.expect("opened");
-    let ends = "create function ends() returns trigger language plpgsql as
-                $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
-                create trigger ends before insert on trunkline.queue_q for each row execute function ends()";
-    sql.batch_execute(ends).await.expect("created");
-    let error = queue.enqueue_many(0..20_000).await.expect_err("its connection ends");
-    assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
-    assert_eq!(queue.stats().await.expect("counted").messages, 0);
-}
