@@ -16,18 +16,47 @@ class AsJson(logging.Formatter):
     """Formats each record as one JSON object per line, with the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the record as one JSON object: time in UTC, level, logger, message, the extra
-        fields, and the exception."""
+        """Returns the record as one JSON object: time in UTC, level, logger, message, the
+        exception, the stack, and the extra fields, which replace no other field."""
         told: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        told.update({name: value for name, value in vars(record).items() if name not in _OWN})
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str, ensure_ascii=False)
+        if record.stack_info:
+            told["stack"] = self.formatStack(record.stack_info)
+        fields: dict[Any, Any] = vars(record)  # `extra` may have keys of any type
+        for name, value in fields.items():
+            if name not in _OWN:
+                told.setdefault(name if isinstance(name, str) else _text(name), value)
+        try:
+            return _json(told)
+        except Exception:
+            return _json({name: _writable(value) for name, value in told.items()})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, default=_text, ensure_ascii=False, allow_nan=False)
+
+
+def _writable(value: object) -> object:
+    """Returns the value, or its text if the value cannot be written as JSON, for example because it
+    contains NaN, itself, or a key that is not a string."""
+    try:
+        _json(value)
+    except Exception:
+        return _text(value)
+    return value
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"a {type(value).__name__} without a text"
 
 
 @dataclass(frozen=True)
