@@ -156,7 +156,7 @@ Name = NewType("Name", str)
 MONTH = timedelta(days=30)
 KEPT: list[tuple[Any, Any]] = [
     (Literal[Colour.RED], Colour.RED), (Pair, Pair.TWO), (Rights, Rights.READ | Rights.WRITE), (Tone, Tone.LOW), (Level, Level.TWO),
-    (dict[bool, int], {True: 1, False: 2}), (dict[float, int], {1e22: 1, 0.5: 2}), (dict[int, str], {-1: "a"}), (dict[Tone, int], {Tone.LOW: 1}),
+    (dict[bool, int], {True: 1, False: 2}), (dict[float, int], {1e22: 1, 0.5: 2, 2**60: 3}), (dict[int, str], {-1: "a"}), (dict[Tone, int], {Tone.LOW: 1}),
     (dict[Level, int], {Level.TWO: 1}), (dict[Name, int], {Name("a"): 1}), (dict[Literal["a", 1], int], {"a": 1, 1: 2}),
     (Node, Node(1, Node(2), [Node(3)])), (Counted, Counted(3)), (Union[Mail, Call], Call("a")), (Union[Mail, Call, None], Mail("a")),
     (Partly, {"b": "x"}), (int | float, 1), (int | float, 1.0), (int | float, 1e22), (float, 2**53 + 1), (Any, 1.79e308), (Any, [1e16, -1e300, "e+1"]),
@@ -175,6 +175,7 @@ NOT_OF_THE_TYPE: list[tuple[Any, Any]] = [
     (date, datetime(2026, 1, 2)), (list[int], [True]), (Point, Place(1, 2)), (Mail, Mail(3)), (dict[str, int], {1: 2}), (Partly, {"c": 1}),
     (list[str], ("a",)), (Base, Derived(n=1)), (Struct, Struct("x")), (Optionally, {"b": 1}),
     (Inherited, {"a": 1, "e": "y"}), (Inherited, {"d": "x"}), (Optional[Mail], Call("a")), (Colour, "red"), (Base, {"n": 1}),
+    (dict[float, int], {2**53 + 1: 1}), (dict[float, int], {2**1024: 1}),
 ]  # fmt: skip
 
 

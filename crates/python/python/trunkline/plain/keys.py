@@ -14,6 +14,7 @@ from .shape import Shape
 from .write import write
 
 _BOOLS = {"true": True, "false": False}
+_is_number = instance((int, float), "a number as the key", but=bool)
 
 
 def key_form(of: Any) -> tuple[Read, Check, Shape]:
@@ -28,7 +29,7 @@ def key_form(of: Any) -> tuple[Read, Check, Shape]:
     if of is int:
         return _whole, SCALARS[int][1], Shape("text", int)
     if of is float:
-        return _number, instance((int, float), "a number as the key", but=bool), Shape("text", float)
+        return _number, _check_number, Shape("text", float)
     if of is bool:
         return _one_of(dict[str, Any](_BOOLS), "true or false"), SCALARS[bool][1], Shape("text", bool, only=frozenset(_BOOLS))
     if get_origin(of) is Literal:
@@ -69,6 +70,16 @@ def _whole(name: str) -> int:
     except ValueError:
         pass
     raise Mismatch("a whole number as the key expected")
+
+
+def _check_number(key: Any) -> None:
+    _is_number(key)
+    try:
+        is_exact = float(key) == key
+    except OverflowError:
+        is_exact = False
+    if not is_exact:  # the number would come back as another key
+        raise Mismatch("a number that a float can represent expected as the key")
 
 
 def _number(name: str) -> float:
