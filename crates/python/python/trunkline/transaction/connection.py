@@ -53,5 +53,6 @@ def async_runner(connection: object) -> RunAsync | None:
 
 
 def _names(connection: object) -> set[tuple[str, str]]:
-    """Returns the classes of an object, each as its package and its name."""
-    return {(of.__module__.partition(".")[0], of.__name__) for of in type(connection).__mro__}
+    """Returns the classes of an object, each as its package and its name. For a proxy, as tracing
+    libraries put around connections, they include the classes of the connection within it."""
+    return {(of.__module__.partition(".")[0], of.__name__) for of in (*type(connection).__mro__, *connection.__class__.__mro__)}
