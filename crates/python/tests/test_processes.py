@@ -164,6 +164,47 @@ def test_a_process_that_left_a_child_has_died(
         (tmp_path / f"{how}.ends").touch()
 
 
+#: In a process for handlers, the import of the module does not end.
+IMPORTS = """
+import multiprocessing, threading, trunkline
+
+app = trunkline.App()
+
+if multiprocessing.parent_process() is not None:
+    open("importing", "w").close()
+    threading.Event().wait()
+
+def never(number):
+    pass
+
+task = app.task(queue="never", place="process")(never)
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "drain"])
+def test_a_stop_ends_the_start_of_processes(verb: str, url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imports_slowly.py").write_text(IMPORTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("imports_slowly", None)
+    module = import_module("imports_slowly")
+    module.app.url = url
+
+    async def story() -> None:
+        await module.app.setup()
+        await module.task.enqueue(1)
+        working = asyncio.ensure_future(getattr(module.app, verb)(processes=1))
+        while not (tmp_path / "importing").exists():
+            assert not working.done()
+            await asyncio.sleep(0.01)
+        module.app.stop()
+        assert (await asyncio.wait_for(working, 20)).is_nothing
+        (message,) = await (await module.app.queue(module.task)).lease(1)
+        assert message.attempts == 1, "no attempt was counted"
+
+    run(story())
+
+
 ORPHANED = """
 import asyncio, os, signal, time, trunkline
 

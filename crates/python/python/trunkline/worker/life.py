@@ -92,6 +92,8 @@ class Life:
         #: The numbers of the calls that the worker has given up on, and said so.
         self._given_up: set[int] = set()
         self._processes = Processes(count, in_processes, self._threads) if in_processes else None
+        #: The start of the processes, which a stop cancels.
+        self._starting: asyncio.Task[ProcessFailed | None] | None = None
         self._starts: list[Callable[[Delivery], None]] = [self._start_of(task) for task in tasks]
 
     async def live(self) -> Summary:
@@ -99,8 +101,8 @@ class Life:
         self._owner = asyncio.current_task()
         self._cancellations = cancellations(self._owner)
         try:
-            if self._processes is not None and (failure := await self._processes.start()) is not None:
-                self._fail(failure)
+            if self._processes is not None and not await self._has_started(self._processes):
+                return Summary()
             self._loop.add_reader(self._station.fileno(), self._news)
             counts = asyncio.ensure_future(self._station.run(bridge()))
             run = asyncio.ensure_future(summary_of(counts))
@@ -124,6 +126,26 @@ class Life:
         """Starts the graceful shutdown."""
         self._ends = True
         self._station.stop()
+        if self._starting is not None:
+            self._starting.cancel()
+
+    async def _has_started(self, processes: Processes) -> bool:
+        """Starts the processes. Returns false if the worker was stopped before they were ready,
+        because the import of their modules may take minutes."""
+        if self._ends:
+            return False
+        self._starting = asyncio.ensure_future(processes.start())
+        try:
+            failure = await self._starting
+        except asyncio.CancelledError:
+            if self._ends and cancellations(self._owner) == self._cancellations:
+                return False
+            raise
+        finally:
+            self._starting = None
+        if failure is not None:
+            self._fail(failure)
+        return True
 
     def running(self) -> list[Running]:
         """Returns the messages that are being handled, except those in batches."""
