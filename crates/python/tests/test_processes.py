@@ -205,6 +205,57 @@ def test_a_stop_ends_the_start_of_processes(verb: str, url: str, run: Any, tmp_p
     run(story())
 
 
+#: A handler in a process, which does not end by itself.
+WAITS = """
+import threading, trunkline
+
+app = trunkline.App()
+
+def waits(number):
+    open("begun", "w").close()
+    threading.Event().wait()
+
+def waits_for_all(numbers):
+    waits(numbers)
+
+task = app.task(queue="waits", place="process", max_attempts=1)(waits)
+batches = app.task(queue="batches", place="process", max_attempts=1, batch=2)(waits_for_all)
+"""
+
+
+@pytest.mark.parametrize("name", ["task", "batches"])
+def test_a_worker_that_is_cancelled_twice_counts_no_attempt(
+    name: str, url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "waits_in_process.py").write_text(WAITS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("waits_in_process", None)
+    module = import_module("waits_in_process")
+    module.app.url = url
+    task = getattr(module, name)
+
+    async def story() -> None:
+        await module.app.setup()
+        await task.enqueue(1)
+        working = asyncio.ensure_future(module.app.run(processes=1, queues=[task.queue]))
+        while not (tmp_path / "begun").exists():
+            assert not working.done()
+            await asyncio.sleep(0.01)
+        working.cancel()
+        await asyncio.sleep(0)  # the first cancellation arrives
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        queue = await module.app.queue(task)
+        while not (found := await queue.lease(1)):
+            assert await queue.dead_letters() == []
+            await asyncio.sleep(0.01)
+        assert found[0].attempts == 1, "no attempt was counted"
+
+    run(story())
+
+
 ORPHANED = """
 import asyncio, os, signal, time, trunkline
 

@@ -25,7 +25,7 @@ from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .hanging import Hanging
 from .interrupt import cancellations, may_be_of_user
-from .processes import Processes, ProcessFailed, default_count
+from .processes import Processes, ProcessesClosed, ProcessFailed, default_count
 from .results import check_returned, error_in, outcomes
 from .summary import Summary, summary_of
 from .task import Task
@@ -341,7 +341,7 @@ class Life:
         if isinstance(error, ProcessFailed):
             self._fail(error)
             return RELEASED
-        if isinstance(error, NotBegun):
+        if isinstance(error, (NotBegun, ProcessesClosed)):
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
             # Either the event loop is ending, or the handler cancelled itself. In the first case

@@ -34,6 +34,10 @@ class ProcessDied(Exception):
     """A handler's process was killed, or exited."""
 
 
+class ProcessesClosed(Exception):
+    """The worker ended before the handler, and killed its process."""
+
+
 class ProcessFailed(RuntimeError):
     """A process for handlers did not start."""
 
@@ -163,6 +167,8 @@ class Processes:
             except ProcessDied:
                 if is_late:
                     raise TimeoutError(f"the handler took longer than {timeout:g} s") from None
+                if self._is_closed:
+                    raise ProcessesClosed from None
                 raise
             finally:
                 if timer is not None:
