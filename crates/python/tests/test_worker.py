@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import anyio
 import pytest
 import trunkline
 from trunkline.testing import assert_enqueued, assert_not_enqueued, enqueued, shift
@@ -296,6 +297,41 @@ def test_a_run_that_is_cancelled_ends_in_order(url: str, run: Any) -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert (await (await app.queue(quick)).stats()).messages == 0, "the message was handled and acknowledged"
+
+    run(story())
+
+
+def test_a_run_that_a_scope_cancels_waits_for_its_handlers(url: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # After a second cancellation, the run would end in a few turns of the loop.
+    monkeypatch.setattr("trunkline.worker.life._LAST", 0.0)
+    app = trunkline.App(url)
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    @app.task(max_attempts=1)
+    async def slow(number: int) -> None:
+        began.set()
+        await may_end.wait()
+
+    async def story() -> None:
+        await app.setup()
+        await slow.enqueue(1)
+        with anyio.CancelScope() as scope:
+
+            async def cancel() -> None:
+                await began.wait()
+                scope.cancel()
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                may_end.set()
+
+            cancelling = asyncio.ensure_future(cancel())
+            try:
+                await app.run()
+            finally:
+                assert may_end.is_set(), "the run ended before its handler"
+        assert scope.cancelled_caught
+        await cancelling
+        assert (await (await app.queue(slow)).stats()).messages == 0, "the message was handled and acknowledged"
 
     run(story())
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import CodeType
 from typing import Any, cast
@@ -38,6 +40,13 @@ def cancellations(task: asyncio.Task[Any] | None) -> int:
     yet. Before Python 3.11 this number is unknown, and the function returns 0."""
     count: int = getattr(task, "cancelling", int)()
     return count
+
+
+def shielded() -> AbstractContextManager[object]:
+    """Returns a context in which a scope of anyio does not cancel the caller. Outside of it, such a
+    scope cancels a task again at each wait, which would look like a second cancellation."""
+    scope: Any = getattr(sys.modules.get("anyio"), "CancelScope", None)
+    return nullcontext() if scope is None else cast("AbstractContextManager[object]", scope(shield=True))
 
 
 def _code_of(function: object) -> CodeType | None:

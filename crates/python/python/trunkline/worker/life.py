@@ -24,7 +24,7 @@ from .backoff import Bury, RetryAfter, as_native
 from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .hanging import Hanging
-from .interrupt import cancellations, may_be_of_user
+from .interrupt import cancellations, may_be_of_user, shielded
 from .processes import Processes, ProcessesClosed, ProcessFailed, default_count
 from .results import check_returned, error_in, outcomes
 from .summary import Summary, summary_of
@@ -164,7 +164,8 @@ class Life:
         end of the event loop, which cancels the run: a process that exits has to release its
         messages first."""
         try:
-            await asyncio.wait([run])
+            with shielded():
+                await asyncio.wait([run])
         except asyncio.CancelledError:
             pass  # the caller is cancelled anyway
         if not counts.done():
