@@ -181,14 +181,20 @@ task = app.task(queue="never", place="process")(never)
 """
 
 
+def written(name: str, text: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a module, which the processes for handlers import too, and imports it."""
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.chdir(folder)
+    sys.modules.pop(name, None)
+    module = import_module(name)
+    module.app.url = url
+    return module
+
+
 @pytest.mark.parametrize("verb", ["run", "drain"])
 def test_a_stop_ends_the_start_of_processes(verb: str, url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "imports_slowly.py").write_text(IMPORTS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    sys.modules.pop("imports_slowly", None)
-    module = import_module("imports_slowly")
-    module.app.url = url
+    module = written("imports_slowly", IMPORTS, url, tmp_path, monkeypatch)
 
     async def story() -> None:
         await module.app.setup()
@@ -227,12 +233,7 @@ batches = app.task(queue="batches", place="process", max_attempts=1, batch=2)(wa
 def test_a_worker_that_is_cancelled_twice_counts_no_attempt(
     name: str, url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "waits_in_process.py").write_text(WAITS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    sys.modules.pop("waits_in_process", None)
-    module = import_module("waits_in_process")
-    module.app.url = url
+    module = written("waits_in_process", WAITS, url, tmp_path, monkeypatch)
     task = getattr(module, name)
 
     async def story() -> None:
