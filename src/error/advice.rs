@@ -76,7 +76,7 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             "To enqueue, a role needs the rights of a producer; to replace waiting messages, also those of a consumer",
             Some("--producer ROLE --consumer"),
         ),
-        "take" | "cut" | "lease" | "lease_apart" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
+        "take" | "cut" | "lease" | "lease_together" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
         | "retry" | "bury" | "extend" | "charge" | "wait_for" | "wait_no_more" => (
             "To consume, a role needs USAGE on the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),

@@ -26,6 +26,7 @@ use crate::{
             Lease, Message,
             dequeue::Dequeue,
             failure::{Failure, LONGEST},
+            is_short_of,
             payload::Payload,
         },
         verbs::direct::Mailbox,
@@ -176,9 +177,9 @@ impl<T: Payload> Consumer<T> {
         let paused = linger.as_ref().map(Linger::rings);
         let fits = self.queue.shared.fitting(n);
         let (messages, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
-        self.dequeued(rings, paused.as_ref(), messages.len() < fits);
+        self.dequeued(rings, paused.as_ref(), is_short_of(&messages, fits));
         if n > 0 && messages.is_empty() {
-            return match self.until_some(request, DequeueMode::LeaseApart(request.lease())).await {
+            return match self.until_some(request, DequeueMode::Lease(request.lease())).await {
                 Ok(messages) => Ok((messages, lost)),
                 Err(error) if is_acknowledged => {
                     warn!(queue = self.queue.shared.name(), %error, "messages were acknowledged, but none could be leased");

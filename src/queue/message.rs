@@ -39,11 +39,17 @@ pub struct Message<T> {
     pub key: Option<Arc<str>>,
     /// The rate at which workers may start messages of this key.
     pub(crate) rate: Option<Arc<Rate>>,
-    /// True if the last lease expired, which may mean that the message crashed its worker. Only
-    /// [`Queue::ack_and_lease`](crate::Queue) sets this field.
+    /// True if the last lease expired, which may mean that the message crashed its worker, so that
+    /// it was leased alone.
     pub(crate) ran_out: bool,
     /// The number of deliveries that were given back without counting an attempt.
     pub(crate) released: i32,
+}
+
+/// Returns true if no other message is due after a dequeue of up to `n` messages. A message with an
+/// expired lease is returned alone, while others may be due.
+pub(crate) fn is_short_of<T>(found: &[Message<T>], n: usize) -> bool {
+    found.len() < n && !found.first().is_some_and(|message| message.ran_out)
 }
 
 impl<T> Message<T> {

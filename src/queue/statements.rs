@@ -10,7 +10,7 @@ pub(crate) struct Statements {
     pub take: Sql,
     pub cut: Sql,
     pub lease: Sql,
-    pub lease_apart: Sql,
+    pub lease_together: Sql,
     pub look: Sql,
     pub sweep: Sql,
     pub carve: Sql,
@@ -173,7 +173,7 @@ impl Statements {
             take: of("take", include_str!("../../sql/statements/take.sql")),
             cut: of("cut", include_str!("../../sql/statements/cut.sql")),
             lease: of("lease", include_str!("../../sql/statements/lease.sql")),
-            lease_apart: of("lease_apart", include_str!("../../sql/statements/lease_apart.sql")),
+            lease_together: of("lease_together", include_str!("../../sql/statements/lease_together.sql")),
             look: of("look", include_str!("../../sql/statements/look.sql")),
             sweep: of("sweep", include_str!("../../sql/statements/sweep.sql")),
             carve: of("carve", include_str!("../../sql/statements/carve.sql")),
@@ -220,7 +220,8 @@ impl Statements {
 }
 
 /// Creates inserts of 1, 2, 3 … `most` rows from the text of an insert of one row. `columns` is the
-/// number of parameters of a row, and the form in which the text uses the first of them.
+/// number of parameters per row. `first` writes the first of them as the text does, for example
+/// with a cast.
 fn by_rows(
     name: &'static str,
     one: &str,

@@ -51,6 +51,9 @@ impl<T: Payload> Consumer<T> {
             let not_yet: Vec<usize> = not_asked.into_iter().filter(|at| !order.contains(at)).collect();
             order.extend(not_yet);
         }
+        if let Some(at) = offers.iter().position(|offer| offer.of.is_apart()) {
+            offers = vec![offers.swap_remove(at)]; // dropping the others gives their messages back
+        }
         let mut found = Vec::with_capacity(count(&offers));
         for Sharded { shard, of } in offers {
             if found.len() + of.len() > n {

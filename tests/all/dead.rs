@@ -10,7 +10,7 @@ use trunkline::{Failure, Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::{
     costs::pages,
-    fixture::{Place, SOON, connect, enqueued, eventually, place, run_out, until_asleep},
+    fixture::{Place, SOON, connect, enqueued, eventually, leased_again, place, run_out, until_asleep},
 };
 
 /// Leases and fails all messages, `attempts` times.
@@ -70,8 +70,7 @@ async fn message_is_dead_after_its_last_lease_expires() {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(attempts)).await;
         let ids = enqueued(&queue, 4).await;
         for attempt in 1..=attempts {
-            let messages = queue.lease(10).await.expect("leased");
-            assert_eq!(messages.len(), 4);
+            let messages = leased_again(&queue, 4).await;
             assert!(messages.iter().all(|message| message.attempt.unsigned_abs() == attempt));
             run_out(&sql).await;
         }

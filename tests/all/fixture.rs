@@ -21,7 +21,7 @@ use trunkline::{
 use trunkline_embedded::Cluster;
 
 pub use self::{
-    place::{Place, counts, drafts, enqueued, ids, place},
+    place::{Place, counts, drafts, enqueued, ids, leased_again, place},
     role::{of_role, superuser, through, user},
     runs::{Runs, Seen},
     said::Said,

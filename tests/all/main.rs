@@ -8,6 +8,7 @@ mod contract;
 mod model;
 mod crowd;
 mod leases;
+mod leased_alone;
 mod ack_and_lease;
 mod locked;
 mod dequeue_options;

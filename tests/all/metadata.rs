@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::{Draft, MAX_METADATA, Message, Metadata, Settings, Wait};
 
-use crate::fixture::{Place, SOON, drafts, dropped_under_way, eventually, place, run_out, until_asleep};
+use crate::fixture::{Place, SOON, drafts, dropped_under_way, eventually, leased_again, place, run_out, until_asleep};
 
 /// Returns the metadata for a payload: every third message has some.
 fn beside(payload: i64) -> Metadata {
@@ -101,7 +101,7 @@ async fn it_is_cut_as_its_messages_are() {
     }
     hold(&queue.lease(100).await.expect("leased"), 200..300);
     run_out(&sql).await;
-    hold(&queue.lease(800).await.expect("leased"), 200..1000);
+    hold(&leased_again(&queue, 800).await, 200..1000);
     let alone = "select count(*) from trunkline.queue_q where size = 1 and cardinality(metadata) = 1";
     let alone = number(&sql, alone).await;
     assert!((30..50).contains(&alone), "what ran out is one message a row, and a third of them has some, not {alone}");

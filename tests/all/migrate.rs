@@ -36,7 +36,8 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     transaction.commit().await.expect("committed");
     for _ in 0..2 {
         run_out(sql).await;
-        queue.lease(100).await.expect("leased"); // two attempts are allowed
+        // Two attempts are allowed. Each message comes alone, because its lease expired.
+        while !queue.lease(100).await.expect("leased").is_empty() {}
     }
     run_out(sql).await;
     assert_eq!(queue.lease(100).await.expect("leased").len(), 0);

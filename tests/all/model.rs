@@ -64,7 +64,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
         }
         Step::Lease { n } => {
             let got = queue.lease(Dequeue::up_to(n).lease_for(HOUR)).await.expect("leased");
-            let expected = model.dequeue(n);
+            let expected = model.lease(n);
             check_messages(&got, model, &expected, 1);
             for id in expected {
                 let known = model.messages.get_mut(&id).expect("due");

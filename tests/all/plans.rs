@@ -108,7 +108,7 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
             .replace("TEXTS", &array("x"))
             .replace("LETTERS", "'{6000000000003,6000000000004,6000000004999,7000000000000}'")
     };
-    let takes_floors = ["take", "cut", "lease", "lease_apart", "look", "sweep"];
+    let takes_floors = ["take", "cut", "lease", "lease_together", "look", "sweep"];
     let with_priorities = if is_laned { WITH_PRIORITIES } else { &[] };
     let statements = STATEMENTS.iter().chain(with_priorities);
     let statements = statements.filter(|(file, ..)| !(is_laned && file.starts_with("plain/")));

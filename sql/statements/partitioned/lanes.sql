@@ -1,2 +1,2 @@
--- Leases from partitions for a holder (a worker). Like lease_apart, with the key of each message and the rate of keys.
+-- Leases from partitions for a holder (a worker). Like lease, with the key of each message and the rate of keys.
 select id, attempt, size, enqueued_at, payload, metadata, ran_out, released, keys, rate from trunkline.{do_lanes_}($1, $2 operator(pg_catalog.*) interval '1 second', $3, $4)

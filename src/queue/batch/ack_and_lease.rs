@@ -109,7 +109,7 @@ mod tests {
 
     type Receiver = oneshot::Receiver<Result<(Batches, Vec<i64>)>>;
 
-    const PLAIN: DequeueMode = DequeueMode::LeaseApart(None);
+    const PLAIN: DequeueMode = DequeueMode::Lease(None);
     /// The number of messages that fit.
     const MOST: usize = 100;
 
@@ -148,7 +148,7 @@ mod tests {
         let batcher = AckAndLeaseBatcher::default();
         let (permit, _first) = join(&batcher, &[1], 1, PLAIN);
         let _others = [(2, Some(5.0)), (3, None), (4, Some(5.0))]
-            .map(|(id, time)| join(&batcher, &[id], 1, DequeueMode::LeaseApart(time)));
+            .map(|(id, time)| join(&batcher, &[id], 1, DequeueMode::Lease(time)));
         let mut permit = permit.expect("no transaction runs");
         assert_eq!([next(&mut permit), next(&mut permit)], [vec![1, 3], vec![2, 4]]);
     }

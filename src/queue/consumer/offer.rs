@@ -47,6 +47,16 @@ impl<T: Payload> Offer<T> {
         self.count
     }
 
+    /// Returns true if the only message has an expired lease, and was therefore returned alone.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.pages.first().is_some_and(Batches::is_apart)
+    }
+
+    /// Returns true if no other message is due after a dequeue of up to `n` messages.
+    pub(crate) fn is_short_of(&self, n: usize) -> bool {
+        self.count < n && !self.is_apart()
+    }
+
     /// Returns true if there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -128,6 +138,9 @@ impl<T: Payload> Queue<T> {
                 outcome => outcome?,
             };
             let size = page.size;
+            if offer.count > 0 && page.is_apart() {
+                break; // dropping the page puts its message back: the next call returns it alone
+            }
             offer.pages.push(page);
             offer.count += size;
             if size < wanted {
@@ -172,7 +185,7 @@ impl<T: Payload> Consumer<T> {
                     }
                 }
                 Ok(offer) => {
-                    self.dequeued(rings, None, offer.len() < n);
+                    self.dequeued(rings, None, offer.is_short_of(n));
                     self.found();
                     return Ok(offer);
                 }

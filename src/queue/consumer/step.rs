@@ -13,7 +13,7 @@ use crate::{
     queue::{
         batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Message, dequeue::Dequeue, payload::Payload},
+        message::{Message, dequeue::Dequeue, is_short_of, payload::Payload},
         wait::{
             Step,
             linger::{Linger, Rings},
@@ -44,7 +44,7 @@ impl<T: Payload> Consumer<T> {
                     self.wait(Some((n, how)), rings, until).await.and_then(|wake_up| self.met(wake_up))
                 }
                 Ok(found) => {
-                    self.dequeued(rings, None, found.len() < n);
+                    self.dequeued(rings, None, is_short_of(&found, n));
                     Ok(Some(found))
                 }
                 Err(error) => Err(error),
@@ -73,7 +73,7 @@ impl<T: Payload> Consumer<T> {
             return Ok(None);
         }
         let found = self.queue.offer(n, how).await?;
-        self.dequeued(rings, None, found.len() < n);
+        self.dequeued(rings, None, found.is_short_of(n));
         if !found.is_empty() {
             self.found();
         }

@@ -85,9 +85,8 @@ impl Shared {
             let (sql, lease): (_, [&(dyn ToSql + Sync); 4]) = match &how {
                 DequeueMode::Lanes(holder, time) => (&self.sql.lanes, [&asked, time, holder, &floor]),
                 DequeueMode::Take => (&self.sql.take, [&asked, &floor, &rows, &true]),
-                DequeueMode::Lease(time) | DequeueMode::LeaseApart(time) => {
-                    (&self.sql.lease_apart, [&asked, time, &floor, &rows])
-                }
+                DequeueMode::Lease(time) => (&self.sql.lease, [&asked, time, &floor, &rows]),
+                DequeueMode::LeaseTogether(time) => (&self.sql.lease_together, [&asked, time, &floor, &rows]),
             };
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.ack, &ack), (sql, &lease)];
             let most = Some(acknowledged + most_rows(asked));

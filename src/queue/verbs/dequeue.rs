@@ -37,7 +37,7 @@ impl DequeueMode {
     fn span(self, queue: &str, n: i32) -> Span {
         match self {
             Self::Take => span::take(queue, n as usize),
-            Self::Lease(_) | Self::LeaseApart(_) | Self::Lanes(..) => span::lease(queue, n as usize),
+            Self::Lease(_) | Self::LeaseTogether(_) | Self::Lanes(..) => span::lease(queue, n as usize),
         }
     }
 }
@@ -68,6 +68,9 @@ impl Shared {
                 outcome => outcome?,
             };
             let size = page.size;
+            if got > 0 && page.is_apart() {
+                break; // dropping the page puts its message back: the next call returns it alone
+            }
             pages.push(page);
             got += size;
             if size < wanted {
@@ -123,7 +126,7 @@ impl Shared {
         let (sql, params): (_, [&(dyn ToSql + Sync); 4]) = match &how {
             DequeueMode::Take => (&self.sql.take, [&n, &floor, &rows, &true]),
             DequeueMode::Lease(time) => (&self.sql.lease, [&n, time, &floor, &rows]),
-            DequeueMode::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
+            DequeueMode::LeaseTogether(time) => (&self.sql.lease_together, [&n, time, &floor, &rows]),
             DequeueMode::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
         };
         let rows = self.db.query_together(Class::Main, &[(sql, &params)], Some(most_rows(n))).await;
@@ -152,7 +155,7 @@ impl Shared {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
         for page in pages {
-            let apart = matches!(page.how, DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..));
+            let apart = matches!(page.how, DequeueMode::Lease(_) | DequeueMode::Lanes(..));
             let keyed = matches!(page.how, DequeueMode::Lanes(..));
             for row in &page.rows {
                 let ran_out = apart && row.read(6)?;

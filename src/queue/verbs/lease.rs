@@ -42,9 +42,10 @@ impl<T: Payload> Queue<T> {
     ///
     /// The attempt is counted when the lease begins, so that crashes count too. Until the lease
     /// ends, no other consumer receives the message. If the message is neither acknowledged nor
-    /// retried by then, it is delivered again; the messages of an expired row are delivered
-    /// separately. After the last attempt the message becomes a dead letter. If the call is dropped
-    /// before it returns, the messages are released, and no attempt is counted.
+    /// retried by then, it is delivered again. It may have crashed its consumer, so it is then
+    /// returned alone, even if others are due. After the last attempt the message becomes a dead
+    /// letter. If the call is dropped before it returns, the messages are released, and no attempt
+    /// is counted.
     ///
     /// If a message cannot be read as `T`, its attempt fails with that error. The other messages
     /// are returned.
@@ -101,9 +102,8 @@ impl<T: Payload> Queue<T> {
     /// are large, in one round trip and one commit. Returns the leased messages, and the ids of
     /// messages whose lease was lost before the acknowledgement.
     ///
-    /// Use this method to work on many messages at a time. A message whose last lease expired may
-    /// have crashed its worker, so it is returned alone. Apart from that, the call works like
-    /// [`Queue::lease`] and [`Queue::ack`].
+    /// Use this method to work on many messages at a time. The call works like [`Queue::lease`] and
+    /// [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -126,8 +126,8 @@ impl<T: Payload> Queue<T> {
         let (done, n, time) = (checked(self.shared.name(), done)?, request.n(), request.lease());
         let how = match holder {
             Some(holder) => DequeueMode::Lanes(holder, time),
-            None if apart => DequeueMode::LeaseApart(time),
-            None => DequeueMode::Lease(time),
+            None if apart => DequeueMode::Lease(time),
+            None => DequeueMode::LeaseTogether(time),
         };
         if done.is_empty() {
             let dequeued = self.shared.dequeue(n, how).await?;

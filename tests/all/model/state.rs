@@ -151,6 +151,15 @@ impl Model {
     /// Returns the next `n` due messages in order. A message before or between them that has no
     /// attempts left becomes dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
+        self.next(n, false)
+    }
+
+    /// Like `dequeue`, but a message whose lease expired comes alone.
+    pub fn lease(&mut self, n: usize) -> Vec<i64> {
+        self.next(n, true)
+    }
+
+    fn next(&mut self, n: usize, apart: bool) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));
         let mut ids = Vec::new();
@@ -159,7 +168,17 @@ impl Model {
             if ids.len() == n {
                 break;
             }
-            if known.attempts() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
+            if known.attempts() >= MAX_ATTEMPTS {
+                spent.push(*id);
+                continue;
+            }
+            let is_alone = apart && known.attempt > 0 && !known.failed;
+            if !is_alone || ids.is_empty() {
+                ids.push(*id);
+            }
+            if is_alone {
+                break;
+            }
         }
         for id in spent {
             // An expired lease counts as a failure if its message was rescheduled.

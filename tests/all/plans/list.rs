@@ -51,7 +51,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("take", "5, '-infinity', 1, false", DUE_FIRST),
     ("cut", "5, '-infinity'", DUE),
     ("lease", "5, null, '-infinity', 1", DUE_FIRST),
-    ("lease_apart", "5, null, '-infinity', 1", DUE_FIRST),
+    ("lease_together", "5, null, '-infinity', 1", DUE_FIRST),
     ("look", "'-infinity', 'q'", DUE),
     ("sweep", "now(), 0", SWEEP),
     ("sweep", "now(), 1", Along(&["TIDRANGESCAN"])),

@@ -8,11 +8,12 @@ use crate::postgres::wire::Row;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DequeueMode {
     Take,
-    /// Lease for this number of seconds, or for the queue's lease time if `None`.
+    /// Lease for this number of seconds, or for the queue's lease time if `None`. A message whose
+    /// last lease expired is returned alone.
     Lease(Option<f64>),
-    /// Lease; a message whose last lease expired is returned alone.
-    LeaseApart(Option<f64>),
-    /// Like `LeaseApart`, but only from the partitions of the worker with this number.
+    /// Like `Lease`, but messages whose last lease expired are returned with others.
+    LeaseTogether(Option<f64>),
+    /// Like `Lease`, but only from the partitions of the worker with this number.
     Lanes(i64, Option<f64>),
 }
 
@@ -40,7 +41,7 @@ impl Batches {
     /// Returns true if a message whose last lease expired was returned alone. Others may be due.
     pub fn is_apart(&self) -> bool {
         let is_apart = |row: &Row| row.read(6).unwrap_or_default();
-        matches!(self.how, DequeueMode::LeaseApart(_)) && self.rows.first().is_some_and(is_apart)
+        matches!(self.how, DequeueMode::Lease(_)) && self.rows.first().is_some_and(is_apart)
     }
 
     /// Returns the average size of a message in bytes, for the row with the largest average.

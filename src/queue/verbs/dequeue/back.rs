@@ -34,7 +34,7 @@ impl PutBack for Shared {
     fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode) {
         self.send_back(match how {
             DequeueMode::Take => rows.into_iter().map(Unclaimed::Taken).collect(),
-            DequeueMode::Lease(_) | DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..) => {
+            DequeueMode::Lease(_) | DequeueMode::LeaseTogether(_) | DequeueMode::Lanes(..) => {
                 [Unclaimed::Leased(ranges(&rows))].into()
             }
         });
@@ -130,7 +130,7 @@ impl Shared {
         span.record("got", batches.size);
         match how {
             DequeueMode::Take => self.metrics.taken(batches.size, began),
-            DequeueMode::Lease(_) | DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..) => {
+            DequeueMode::Lease(_) | DequeueMode::LeaseTogether(_) | DequeueMode::Lanes(..) => {
                 self.metrics.leased(batches.size, began);
             }
         }
