@@ -78,7 +78,7 @@ begin
                 select m.id + k, m.attempt from unnest(met_ids, met_sizes, met_attempts) m(id, size, attempt), generate_series(0, m.size - 1) k) l);
         end if;
     end if;
-    if is_limited then
+    if is_limited and verb <> 'extend' then
         -- Wakes consumers that may be waiting because the limit of leased messages was reached.
         perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     end if;

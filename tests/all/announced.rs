@@ -264,6 +264,8 @@ async fn extension_in_a_limited_queue_wakes_no_consumer() {
     let mut heard = 0;
     for _ in 0..20 {
         limited.extend(&held, Duration::from_secs(60)).await.expect("extended");
+        let extend = "select trunkline.extend('q', $1, $2, '1 minute')";
+        sql.execute(extend, &[&held[0].id, &held[0].attempt]).await.expect("extended");
         heard += ear.count(CHANNEL).await;
     }
     assert_eq!(heard, 0, "an extension makes no room");
