@@ -1,4 +1,39 @@
-#![doc = include_str!("../README.md")]
+//! A durable message queue in PostgreSQL. A row is a batch of messages: concurrent calls share one
+//! row and one commit, without a timer and without a setting.
+//!
+//! ```no_run
+//! use trunkline::{Db, Settings, Wait};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let db = Db::connect("postgres://app@localhost/app").await?;
+//! db.migrate().await?;
+//! db.create_queue("mails", &Settings::of::<String>()).await?;
+//! let mails = db.queue::<String>("mails").await?;
+//!
+//! mails.enqueue("ada@example.org".to_owned()).await?; // returns when the message is on disk
+//!
+//! let mut consumer = mails.consumer(Wait::Adaptive);
+//! for message in consumer.lease(100).await? {
+//!     println!("a mail to {}", message.payload);
+//!     mails.ack([&message]).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Db`] connects, migrates the schema, and creates and describes queues.
+//! - [`Queue`] enqueues, dequeues and ends leases; [`Draft`] adds a delay, a key, a priority or
+//!   metadata to a message.
+//! - [`Consumer`] waits for messages, and takes them at most once, leases them at least once, or
+//!   works on them exactly once in a transaction.
+//! - [`Worker`] runs a handler for each message, with leases that it renews, retries and dead
+//!   letters. [`Schedule`] enqueues by a cron expression.
+//! - [`shards`] is a queue on several servers, [`postgres`] the driver, [`testing`] what tests of
+//!   your code need, [`observability`] what metrics and traces there are.
+//!
+//! The [guide](https://github.com/trunkline/trunkline/blob/main/docs/README.md) explains guarantees,
+//! operation and limits, and the [README](https://github.com/trunkline/trunkline) compares the
+//! speed.
 
 mod error;
 pub mod postgres;
@@ -49,3 +84,8 @@ pub use self::{
     schedule::{Missed, Schedule, Scheduled},
     worker::{Summary, Worker, Workers, attempt::Attempt, retry_policy::RetryPolicy},
 };
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

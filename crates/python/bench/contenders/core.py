@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import trunkline
+
 from bench.message import Message
 from bench.place import Place, here
 from bench.workloads import Measured
@@ -21,7 +23,7 @@ CALLERS = {"alone": 1, "tasks": TASKS}
 
 class Contender:
     needs = "postgres"
-    version = "trunkline 0.1.0, Rust"
+    version = f"trunkline {trunkline.__version__}, Rust"
     settings = "defaults, jsonb, tokio's multi-threaded runtime"
     backlog = 0
     uvloop = False

@@ -17,7 +17,7 @@ CONCURRENCY = 1_000
 
 class Contender:
     needs = "postgres"
-    version = "trunkline 0.1.0"
+    version = f"trunkline {trunkline.__version__}"
     settings = f"defaults, jsonb; one process of concurrency {CONCURRENCY}, uvloop"
     backlog = 200_000
     uvloop = True
