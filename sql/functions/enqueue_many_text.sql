@@ -3,8 +3,8 @@ create or replace function trunkline.enqueue_many(queue text, payloads text, del
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Like the other variants, for an array of texts that is itself written as text. Drivers pass a list this way if they
--- leave its type to the server.
+-- With payloads text: an array of texts that is itself written as text. Drivers pass a list this way if they leave its
+-- type to the server.
 --
 -- Example:
 --     select * from trunkline.enqueue_many('emails', '{"{\"to\": \"eve@example.org\"}", "{\"to\": \"dan@example.org\"}"}');

@@ -3,8 +3,8 @@ create or replace function trunkline.enqueue_many(queue text, payloads varchar[]
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Like the other variants, for payloads written as texts of the type varchar. Cast arrays of other types of texts, such
--- as name, char and citext, and of domains over texts, to text[].
+-- With payloads varchar[]: as with text[]. Cast arrays of other types of texts, such as name, char and citext, and of
+-- domains over texts, to text[].
 --
 -- Example:
 --     select * from trunkline.enqueue_many('emails', array['{"to": "ivy@example.org"}', '{"to": "joe@example.org"}']::varchar[]);

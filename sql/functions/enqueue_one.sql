@@ -34,8 +34,8 @@ begin
             return id;
         end if;
     end if;
-    -- A queue without a branch, and reasons to refuse a message. The payload's size is checked first,
-    -- because a cast of null may fail.
+    -- Handles queues without a branch, and arguments that must be refused. Checks the size first, which
+    -- refuses a null payload: the cast of a null could fail with another error.
     perform trunkline.payload_bytes(queue, pg_column_size(payload));
     execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false), arguments)
         into id using payload, delay, case when metadata is not null then array[metadata] end;

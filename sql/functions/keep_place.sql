@@ -25,7 +25,7 @@ begin
         return new;
     end if;
     if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
-        return new; -- the usual case if messages are few; it needs no subquery
+        return new; -- a row of one message, as at low traffic, needs no subquery
     end if;
     wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
     if wrong <> '{}' then

@@ -15,8 +15,8 @@ declare
     is_clean bool;
 begin
     perform trunkline.check_queue(queue);
-    -- Deletes the messages that are in the queue now. Messages that arrive in the meantime may stay, because all ids of
-    -- a row lie in one block of 1,024.
+    -- Deletes the messages that are in the queue now. top is the last id of the newest row's block of 1,024, so it
+    -- includes parts that are split off that row. Rows that are inserted later may stay.
     execute format('select max(q.id) / 1024 * 1024 + 1023 from trunkline.%I q', 'queue_' || queue) into top;
     -- Locks rows in the order of their ids, as a worker that ends leases does. Deletes up to 10,000 rows at a time by
     -- their ctids, which takes linear time whatever the statistics are. A consumer may split a row while the first pass

@@ -7,9 +7,9 @@ create or replace function trunkline.take(queue text, n int default 1, wait inte
 --
 -- wait: how long to wait if no message is due, at most 1 minute. The function searches immediately,
 -- then after 10 ms, then at intervals that double up to 200 ms. If the time passes without a
--- message, it returns no rows. It returns early without rows only after it has buried messages
--- whose last lease expired, so that the caller can commit this. The call also waits while the
--- queue is paused or a limit is reached.
+-- message, it returns no rows. It returns earlier without rows if it has written something that the
+-- caller must commit. For example, it has buried messages whose last lease expired. The call also
+-- waits while the queue is paused or a limit is reached.
 --
 -- A waiting call occupies its connection. While it waits, its statement's snapshot keeps vacuum, in the whole database,
 -- from removing rows that died since. Between two searches the call holds no lock and has no

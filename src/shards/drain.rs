@@ -109,8 +109,8 @@ impl Set {
         let resuming = async {
             for name in names(&resumed.db).await? {
                 let sql = of_queue(&resumed.db, "unseal", include_str!("../../sql/statements/unseal.sql"), &name);
-                // Not on a shared connection: after a `do` block it is reset, and would lose its
-                // limit for waits.
+                // Uses a separate connection: the session is reset after a `do` block, and a shared
+                // one would lose its `lock_timeout`.
                 let session = resumed.db.own_session().await?;
                 session.batch(sql.name, &sql.text).await?;
                 resumed.db.give_back(session);

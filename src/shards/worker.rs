@@ -120,7 +120,8 @@ impl<T: Payload> Worker<T> {
         }
         let (more, signal) = watch::channel(());
         let changes = members.clone();
-        // Signals later changes until the worker ends.
+        // Signals later changes of the set of shards. Never completes: only the end of `crew.run`
+        // ends the call.
         let watching = async move {
             while members.changed().await.is_ok() && more.send(()).is_ok() {}
             std::future::pending().await

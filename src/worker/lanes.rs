@@ -48,7 +48,7 @@ impl<T: Payload> Station<T> {
     }
 
     /// Waits until a message may be due, or until a notification arrives that the count `rings`
-    /// does not include. Without an `Ear` it waits without a limit.
+    /// does not include. A queue without keys has no subscription (`ear`): then it never returns.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;

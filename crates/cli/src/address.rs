@@ -1,4 +1,4 @@
-//! Connection strings: their check, and their form without secrets.
+//! Checks connection strings, and removes secrets from them.
 
 use crate::error::{Error, Result};
 

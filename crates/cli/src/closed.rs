@@ -12,7 +12,8 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// Fails if the program was started without a standard input. Its content would be empty.
+/// Fails if standard input was closed when the program started. Otherwise the program would read
+/// `/dev/null`, and report success for an empty input.
 pub fn check_input() -> Result<()> {
     match opened(&io::stdin()).is_ok_and(|input| is_null(&input) && (&input).write(&[0]).is_ok()) {
         true => Err(Error::new("standard input is closed, or is /dev/null opened for reading and writing")

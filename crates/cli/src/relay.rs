@@ -26,7 +26,7 @@ The subject, stream or topic may contain fields that each message fills: {queue}
 {metadata.NAME}, {payload.FIELD}; {+metadata.NAME} if the value may contain the dots that separate
 the parts of a subject. A message that cannot fill them becomes a dead letter.
 
-SIGTERM, SIGINT and SIGHUP end it gracefully: batches in progress are finished, and all other messages
+SIGTERM, SIGINT and, on Linux, SIGHUP end it gracefully: batches in progress are finished, and all other messages
 are given back.
 
 Examples:

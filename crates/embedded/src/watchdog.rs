@@ -6,11 +6,11 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// The watchdog's script. `$0` is the data folder, `$1` the signal, `$2` the process id and the
-/// start time that a crash left in the folder, and `$3` and `$4` are the folders to remove, or
-/// empty. A later server may have the same process id, but not the same start time. The input ends
-/// when the owner ends, and a line of input requests an orderly end. The script waits a minute for
-/// the server's orderly end before it uses force.
+/// The watchdog's script. `$0` is the data folder, and `$1` the signal for the server. `$2` is the
+/// process id and start time that a crash left in the folder: a later server may have the same
+/// process id, but not the same start time. `$3` and `$4` are the folders to remove, or empty. The
+/// script waits for a line or the end of its input; the input ends when the owner dies. It then
+/// signals the server, waits up to a minute for its end, and sends SIGQUIT if it still runs.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _

@@ -92,7 +92,8 @@ impl Ended {
     /// restarting.
     pub async fn settle(self) {
         if self.sender.is_closed() {
-            // The worker has abandoned the call. It releases the messages itself, and counts them.
+            // The worker has abandoned the call. It releases the messages itself, and reports them
+            // in its summary, so this release waits to come second.
             tokio::time::sleep(PAUSES.1).await;
         }
         let (began, mut pause) = (Instant::now(), PAUSES.0);

@@ -5,7 +5,7 @@ create or replace function trunkline.{do_allowed_}(n int, locks bool)
 -- Returns how many of n messages the limits allow. With locks, the bucket stays locked until the
 -- commit, so that all sessions that dequeue share one count. The caller then has to record what it
 -- used with do_used_. A bucket that was filled while a clock was ahead fills from now on. Fails if
--- the transaction cannot see the leases of all others.
+-- leased messages are limited and the transaction's snapshot may hide recent leases.
 #variable_conflict use_variable
 declare
     clock timestamptz;

@@ -4,7 +4,7 @@ create or replace function trunkline.{do_leased_}()
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Counts leased messages, including those whose lease may have been extended by a transaction that
 -- has not ended. The clock is read before the query, because a volatile function cannot be an index
--- condition. The scan would then walk over the entries of leases that ended long ago.
+-- condition: the scan would otherwise read the entries of leases that ended long ago.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -2,14 +2,14 @@ create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint, lane int, of_line text, lined text[], bound timestamptz,
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Locks due rows that contain at most n messages together, oldest first, starting at a place; takes
--- and leases both use it. Returns where the rows are, in order (none if nothing is due), and, if
--- more may be due, the place after them. Some rows cannot be handed out as they are: they are too
--- large for n, their lease expired, or their attempts are used up. The function splits or buries
--- such a row when it comes first.
+-- Locks due rows, oldest first, with at most n messages in total. Takes and leases both use it.
+-- Starts at the position (due, id). Returns the ctids in order (none if nothing is due) and, if
+-- more rows may be due, the next position. Some rows cannot be returned whole: they are too large
+-- for n, their lease expired, or their attempts are used up. If such a row comes first, it is split
+-- or buried.
 --
--- apart: a message whose lease expired may crash the worker that runs it together with others. It
--- comes like the rest (0), alone (1), or not at all (2). 3 and 4 mean the same as 1 and 2, but only
+-- apart: what to do with a message whose lease expired, because it may have crashed its worker:
+-- return it with others (0), alone (1), or not at all (2). 3 and 4 mean the same as 1 and 2, but only
 -- for messages whose lease expired more than once: the first time, another message may have caused
 -- the crash. Such a message need not run alone yet if it has another attempt left in which it can.
 --

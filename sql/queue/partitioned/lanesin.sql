@@ -4,9 +4,9 @@ create or replace function trunkline.{do_lanesin_}(holder bigint)
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns how many seconds a holder that found nothing may sleep. After that, a message may be due,
 -- or another worker's partition may be free. Returns 0 if the first row of a partition must first
--- move to the backlog of its key, which takes several calls. The result is negative if messages are
--- due whose key rests for less than a second: its absolute value is the time until that key
--- continues.
+-- move to the backlog of its key, which takes several calls. The result is negative if due messages
+-- wait only for their key, which is paused for less than a second: its absolute value is the time
+-- until the pause ends.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -2,9 +2,9 @@ create or replace function trunkline.{do_wrong_}()
     returns bool language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Returns whether one of the messages that are due last has a time that only a clock that was ahead
--- can have written. do_right_ repairs such times. A message that another session has just committed
--- may be younger than the clock that was read before the query.
+-- Returns whether one of the messages that are due last has a time that was written while the clock
+-- was ahead: no call can set it otherwise. do_right_ repairs such times. enqueued_at is compared
+-- with a later time, because a message may have been committed after the clock was read.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

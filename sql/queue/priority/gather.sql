@@ -2,17 +2,18 @@ create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint, lane int, bound timestamptz,
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Locks due rows that contain at most n messages together, oldest first, starting at a place; takes
--- and leases both use it. Returns where the rows are, in order (none if nothing is due), and, if
--- more may be due, the place after them. Reads one lane, up to a bound. Some rows cannot be handed
--- out as they are: they are too large for n, their lease expired, or their attempts are used up.
--- The function splits or buries such a row when it comes first. In the caller's transaction, that
--- would hide the rest of the row until the commit. So with cut = false such a row is an error,
--- which lets the caller release the locks. The error names how many rows before it can be handed
--- out.
+-- Locks due rows of one priority (lane), oldest first, with at most n messages in total. Takes and
+-- leases both use it. Starts at the position (due, id), and reads up to bound. Returns the ctids in
+-- order (none if nothing is due) and, if more rows may be due, the next position.
 --
--- apart: a message whose lease expired may crash the worker that runs it together with others. It
--- comes like the rest (0), alone (1), or not at all (2).
+-- Some rows cannot be returned whole: they are too large for n, their lease expired, or their
+-- attempts are used up. If such a row comes first, it is split or buried. In the caller's
+-- transaction, that would hide the rest of the row until the commit. So with cut = false, such a
+-- row is an error, and the caller releases the locks. The error's text is the number of rows before
+-- it that can be returned.
+--
+-- apart: what to do with a message whose lease expired, because it may have crashed its worker:
+-- return it with others (0), alone (1), or not at all (2).
 #variable_conflict use_variable
 declare
     until timestamptz := least(clock_timestamp(), bound);

@@ -1,6 +1,6 @@
--- Returns the part of the result of do_kept_ for a row that belongs to message k of the row,
--- counted from 0. It is the same for all messages of a row. The server inlines the expression, so
--- the search_path has no effect.
+-- Returns the columns that message k (from 0) of a row keeps when it is buried or archived. own is
+-- what do_kept_ returned for the row. Without keys, all messages of a row keep the same values. The
+-- server inlines the expression, so the search_path has no effect.
 create or replace function trunkline.{do_keptof_}(own jsonb, k int) returns jsonb
     language sql immutable
     return own;

@@ -32,10 +32,10 @@ const BLOCKED: Duration = Duration::from_millis(500);
 const OPENING: Duration = Duration::from_secs(2);
 
 impl Db {
-    /// Runs a statement that must not wait behind a statement that may itself wait for a lock. Uses
-    /// a main connection without a running statement or, after a moment, one on which those that
-    /// were running have ended. If they do not end for a while, opens another connection, but only
-    /// one at a time. If that fails, the statement waits behind the others.
+    /// Runs a statement that must not wait behind one that may wait for a lock. Prefers an idle
+    /// main connection. After `BUSY`, also uses one whose earlier statements have all ended. After
+    /// `BLOCKED`, opens another connection, but only one call at a time does so. If that fails,
+    /// the statement waits behind the others.
     pub(crate) async fn query_unblocked(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let since = Instant::now();
         let before = self.0.main.each_ref().map(|slot| slot.load.ended() + slot.load.running().max(1));

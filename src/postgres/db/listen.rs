@@ -159,8 +159,8 @@ async fn listen(listening: Listening, target: Target, mark: String) {
             Err(error) => Err(error),
         };
         match &proof {
-            // Not at the first failures, which a restart causes. If the server does not answer, its
-            // callers report that.
+            // Warns only after several failures, because a restart of the server causes the first
+            // ones. If the server does not answer at all, other calls report that.
             Err(error) if error.sqlstate().is_some() && pause == PAUSE.1 && !is_told => {
                 is_told = true;
                 warn!(%error, "listener cannot connect or test itself; consumers poll");

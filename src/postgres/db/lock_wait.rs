@@ -149,8 +149,8 @@ impl Db {
         }
     }
 
-    /// Runs a statement that may wait for locks for longer than other statements can wait behind
-    /// it. If no connection of its own can be had, runs it on a shared one.
+    /// Runs a statement that may wait for locks, on a connection of its own, so that no other
+    /// statement waits behind it. If no such connection is available, uses a shared one.
     pub(crate) async fn query_apart(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         if let Ok(permit) = self.0.waiting.clone().try_acquire_owned()
             && let Some(session) = self.session_now().await

@@ -73,7 +73,7 @@ struct Inner {
     apart: Semaphore,
     /// Permits the connections for statements that wait for locks.
     waiting: Arc<Semaphore>,
-    /// Gives turns to statements that wait for locks and try again on shared connections.
+    /// Permits for statements that wait for locks and are repeated on shared connections.
     again: Arc<Semaphore>,
     listener: Listener,
     /// The time of the last [`Db::rest`] that took effect.

@@ -1,4 +1,4 @@
-//! The schema of a database's queues, before a connection to it.
+//! Finds the schema that a connection string names, without connecting.
 
 use super::Db;
 use crate::{error::Result, postgres::target::Target};

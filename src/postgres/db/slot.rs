@@ -1,4 +1,4 @@
-//! The place of a shared connection.
+//! A slot that holds one shared connection, and replaces it when it is lost.
 
 use std::{
     sync::{Arc, Mutex as SyncMutex, PoisonError},

@@ -118,8 +118,8 @@ pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
             #[cfg(unix)]
             Peer::Socket(path) => UnixStream::connect(path).await.and_then(Stream::of_local).map_err(lost),
             Peer::Network(address) => {
-                // Accepts the name of any host, because the one that the first connection chose is
-                // not stored.
+                // Accepts a certificate for any configured host, because the host that the first
+                // connection chose is not stored.
                 let name = |host: &Host| match host {
                     Host::Tcp(name) => Some(name.clone()),
                     #[cfg(unix)]

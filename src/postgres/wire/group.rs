@@ -230,8 +230,8 @@ impl Group {
         Ok(())
     }
 
-    /// Closes a portal. The close does not count as a statement of the group and has no separate
-    /// reply.
+    /// Closes a portal. The close does not count as a statement of the group, and the server's
+    /// `CloseComplete` is ignored.
     pub fn close(&mut self, portal: &str) -> Result<(), WireError> {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }

@@ -11,10 +11,10 @@ use crate::{
 pub enum Right {
     /// Enqueues messages. Cannot read payloads.
     Producer,
-    /// Takes, leases and settles messages, and finds, cancels and reschedules them. Cannot enqueue.
+    /// Takes, leases and settles messages, finds, cancels and reschedules them, and purges the
+    /// queue. Cannot enqueue.
     Consumer,
-    /// Has the rights of a consumer and of a producer, and also replays, discards, purges and
-    /// prunes.
+    /// Has the rights of a consumer and of a producer, and also replays, discards and prunes.
     Operator,
 }
 

@@ -67,8 +67,10 @@ impl Dequeue {
         self.within.and_then(|longest| Instant::now().checked_add(longest))
     }
 
+    /// Checks that no maximum wait is set, for calls that do not wait.
+    ///
     /// # Errors
-    /// A maximum wait is set, but this call does not wait.
+    /// A maximum wait is set.
     pub(crate) fn without_wait(self) -> Result<Self> {
         match self.within {
             None => Ok(self),
@@ -78,8 +80,10 @@ impl Dequeue {
         }
     }
 
+    /// Checks that no lease time is set, for calls that take messages.
+    ///
     /// # Errors
-    /// A lease time is set, but this call takes messages.
+    /// A lease time is set.
     pub(crate) fn without_lease(self) -> Result<Self> {
         match self.lease {
             None => Ok(self),

@@ -24,7 +24,7 @@ pub struct Archived<T> {
     pub enqueued_at: SystemTime,
     /// The time at which the message was acknowledged.
     pub archived_at: SystemTime,
-    /// The number of deliveries.
+    /// The number of counted attempts.
     pub attempt: i32,
     /// The payload.
     pub payload: T,
@@ -68,8 +68,8 @@ impl<T> Queue<T> {
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 
-    /// Deletes the queue's due, delayed and leased messages. Dead letters and archived messages
-    /// stay. Returns the number of deleted messages.
+    /// Deletes all messages of the queue, including leased ones, except dead letters and archived
+    /// messages. Returns the number of deleted messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[&self.shared.name()]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())

@@ -62,7 +62,7 @@ A line of --json-lines is an object with these fields:
   priority     from 0, the lowest, in a queue with priorities
   unique       its unique key, in a queue with uniqueness
   key          its key, in a queue with keys
-  metadata     an object of names and values: {\"tenant\": \"acme\"}; other values stand for their JSON
+  metadata     an object: {\"tenant\": \"acme\"}; values that are not strings become their JSON text
   columns      an object of columns that you added to the queue's table, and their values
 The options --delay, --at, --priority, --unique, --key, --with and --column apply to lines that lack
 the field.

@@ -65,7 +65,7 @@ the lease is lost, the group receives SIGTERM, and 5 seconds later SIGKILL.
 Before it leases anything, the program looks for the first word of the command, and ends if there is
 no such program, shell function or file.
 
-SIGTERM, SIGINT and SIGHUP end the program gracefully: it leases no more, waits for the running
+SIGTERM, SIGINT and, on Linux, SIGHUP end the program gracefully: it leases no more, waits for the running
 commands, ends those that take too long, and gives their messages back without counting an attempt.
 A second signal kills everything at once. If the commands receive the signal, too, as under systemd,
 the messages of commands that it ends are given back in the same way; a command that catches it

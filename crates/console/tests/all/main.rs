@@ -22,7 +22,7 @@ async fn until_next_poll() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-/// Lets time pass at once for all timers of the runtime, of which this must be the only thread.
+/// Advances the clock of the runtime's timers by `time`. The runtime must have only one thread.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

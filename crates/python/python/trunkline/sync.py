@@ -109,7 +109,8 @@ class Queue(Generic[T]):
         self.native.archive(None, messages)
 
     def retry(self, messages: Leases, after: Duration = 0, error: str = "") -> None:
-        """Returns messages to the queue after a failure: they are due again after a delay."""
+        """Returns messages to the queue after a failure: they are due again after a delay, or dead
+        letters after their last attempt."""
         self.native.retry(None, messages, seconds(after), sendable(error))
 
     def bury(self, messages: Leases, reason: str) -> None:

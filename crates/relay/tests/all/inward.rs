@@ -84,7 +84,7 @@ async fn in_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand)) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
-/// The first transaction fails, so no position is stored when its messages have been read.
+/// Makes the first transaction fail: the relay has read messages, but has stored no position.
 async fn first_store_fails(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
     let fails = "do $$ begin

@@ -77,7 +77,7 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.open(&site, &format!("/queues/q/messages/{id}")).await;
         assert_eq!(browser.text("#payload").await, "by <b>hand</b>");
         browser.write("input[name=delay]", "0s").await;
-        assert_eq!(browser.act("reschedule", "").await.1, format!("Moved message {id}."));
+        assert_eq!(browser.act("reschedule", "").await.1, format!("Rescheduled message {id}."));
         assert_eq!(site.number("select due from trunkline.stats('q')").await, 1);
         browser.open(&site, &format!("/queues/q/messages/{id}")).await;
         assert_eq!(browser.act("cancel", "").await.1, format!("Cancelled message {id}."));

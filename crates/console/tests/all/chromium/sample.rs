@@ -19,7 +19,7 @@ fn jsonb() -> Settings {
     Settings::new("jsonb")
 }
 
-/// Returns a console whose database is filled, and which has sampled it.
+/// Returns a console on a filled database. When it first answers, it has sampled all queues.
 pub async fn shop() -> Site {
     let site = Site::new().await;
     fill(&site).await;

@@ -276,7 +276,7 @@ async fn sessions_of_consoles_on_one_host_have_cookies_of_their_own() {
         let page = send(site.address, "GET", "/", &[("cookie", &both)], "").await;
         assert!(page.status == 200 && page.body.contains(&format!("Log out {name}")), "{}", page.body);
     }
-    // Behind a proxy, the name has the port that the browser uses.
+    // Behind a proxy, the cookie's name contains the port that the browser uses.
     let ada = form(&[("name", "ada"), ("password", PASSWORD)]);
     for (host, name) in [
         ("console.example", "trunkline_console="),

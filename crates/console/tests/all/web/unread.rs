@@ -10,7 +10,8 @@ use crate::browser::get;
 const SOON: Duration = Duration::from_secs(60);
 const UNKNOWN: &str = r#"<section class="verdict unknown" aria-labelledby="verdict">"#;
 
-/// Waits until the overview shows queue `q`, and a summary whose state is unknown or is not.
+/// Waits until the overview shows queue `q`, and its summary is unknown, or is known if
+/// `is_unknown` is false. Returns the page.
 async fn until_unknown(site: &Site, is_unknown: bool) -> String {
     let deadline = Instant::now() + SOON;
     loop {

@@ -41,7 +41,7 @@ class _Place:
         self.is_over = False
 
     def begin(self) -> None:
-        """Starts the process. If the system has no room for a process, tries again later."""
+        """Starts the process. If the system refuses, ``look`` tries again after a pause."""
         self._began, self.is_over, self.process = time.monotonic(), False, None
         try:
             self.process = subprocess.Popen(self._command, env=self._environment)

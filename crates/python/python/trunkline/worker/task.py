@@ -137,8 +137,8 @@ class Task(Generic[T]):
 
 
 def underlying(function: Callable[..., Any]) -> Any:
-    """Returns the function that decides a callable's name and kind: that of a decorator, of a
-    partial function or of an object with ``__call__``."""
+    """Returns the function that gives a callable its name and kind: the function inside a
+    decorator's wrapper or a partial function, or the ``__call__`` of an object."""
     found: Any = inspect.unwrap(function)
     while not hasattr(found, "__qualname__"):
         found = inspect.unwrap(found.func if isinstance(found, functools.partial) else found.__call__)

@@ -226,7 +226,7 @@ fn answers(port: u16, greeting: &[u8]) -> bool {
     socket.write_all(greeting).is_ok() && matches!(socket.read(&mut [0; 16]), Ok(1..))
 }
 
-/// Creates a temporary folder in which a broker of any user may write.
+/// Creates a temporary folder for a broker's files. Only this user may write there.
 fn new_folder() -> PathBuf {
     let name = |number: u32| std::env::temp_dir().join(format!("trunkline-broker-{}-{number}", std::process::id()));
     let folder = (0..u32::MAX).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");

@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declares the options of `trunkline-worker`."""
         program.add_options(parser)
-        # An option that is not given stays so: the settings' LOGGING applies without one.
+        # Options without a value stay None, so that LOGGING of the settings applies.
         parser.set_defaults(**dict.fromkeys(VALUES))
 
     def run_from_argv(self, argv: list[str]) -> None:
