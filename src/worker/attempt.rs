@@ -49,6 +49,8 @@ enum Ended {
     /// The message was acknowledged in a transaction that does not report its outcome to the
     /// worker.
     InTheirs,
+    /// The same, and the handler has exceeded its time limit, so the transaction may be open.
+    InTheirsLate,
     /// The message was acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
@@ -151,6 +153,13 @@ impl Signals {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
+    fn time_out(&self) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*ended, Ended::InTheirs) {
+            *ended = Ended::InTheirsLate;
+        }
+    }
+
     /// Announces that a transaction will end the lease, so that no further renewal begins. A
     /// renewal would wait for the transaction and delay all settlements. Then waits for a renewal
     /// that has already begun.
@@ -164,6 +173,7 @@ impl Signals {
         match &*self.ended.lock().unwrap_or_else(PoisonError::into_inner) {
             Ended::No => OwnEnd::None,
             Ended::InTheirs => OwnEnd::Assumed,
+            Ended::InTheirsLate => OwnEnd::Open,
             Ended::Released => OwnEnd::Released,
             Ended::ReleaseFailed => OwnEnd::ReleaseFailed,
             Ended::InOurs(committed) => match committed.get() {
@@ -319,6 +329,13 @@ impl<T: Payload> Attempt<T> {
     #[doc(hidden)]
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await.sent();
+    }
+
+    /// Announces that the handler has exceeded a time limit of its own program, which then fails
+    /// it. The effect is that of the worker's timeout, see [`Attempt::ack_in`].
+    #[doc(hidden)]
+    pub fn time_out(&self) {
+        self.told.time_out();
     }
 
     /// Acknowledges the message inside a transaction of the handler. If the handler then returns

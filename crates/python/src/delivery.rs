@@ -1,6 +1,6 @@
 //! A handler call: its messages and their outcomes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::{
     exceptions::PyRuntimeError,
@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use trunkline::Attempt;
 
 use crate::{
+    beginning::Beginning,
     draft::seconds,
     ending::{Answers, Ended, Ending},
     message::{Message, metadata},
@@ -29,6 +30,7 @@ pub struct Delivery {
     messages: Vec<trunkline::Message<Raw>>,
     attempt: Option<Attempt<Raw>>,
     queue: trunkline::Queue<Raw>,
+    beginning: Arc<Beginning>,
     answer: Mutex<Option<oneshot::Sender<Answers>>>,
 }
 
@@ -39,12 +41,13 @@ pub struct RawDelivery {
     pub messages: Vec<trunkline::Message<Raw>>,
     pub attempt: Option<Attempt<Raw>>,
     pub queue: trunkline::Queue<Raw>,
+    pub beginning: Arc<Beginning>,
     pub answer: oneshot::Sender<Answers>,
 }
 
 impl From<RawDelivery> for Delivery {
-    fn from(RawDelivery { task, nr, messages, attempt, queue, answer }: RawDelivery) -> Self {
-        Self { task, nr, messages, attempt, queue, answer: Mutex::new(Some(answer)) }
+    fn from(RawDelivery { task, nr, messages, attempt, queue, beginning, answer }: RawDelivery) -> Self {
+        Self { task, nr, messages, attempt, queue, beginning, answer: Mutex::new(Some(answer)) }
     }
 }
 
@@ -77,6 +80,12 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
+    /// Records that the handler begins. Returns false if the handler must not begin, because the
+    /// call waited too long for the event loop, and its messages have been released.
+    fn begin(&self) -> bool {
+        self.beginning.begin()
+    }
+
     /// Returns the payload of the first message.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -88,36 +88,40 @@ impl Ended {
     }
 
     /// Releases messages, and then sends the answer. If the lease has not ended by then, the answer
-    /// counts an attempt. So a release that fails is tried again, because the server may be
-    /// restarting.
+    /// counts an attempt.
     pub async fn settle(self) {
         if self.sender.is_closed() {
             // The worker has abandoned the call. It releases the messages itself, and reports them
             // in its summary, so this release waits to come second.
             tokio::time::sleep(PAUSES.1).await;
         }
-        let (began, mut pause) = (Instant::now(), PAUSES.0);
-        while let Err(error) = self.release().await {
-            // The worker renews leases until it abandons the call.
-            let is_over = self.sender.is_closed() && began.elapsed() > self.queue.description().lease;
-            if error.is_lease_lost() || error.is_no_queue() || is_over {
-                break;
-            }
-            debug!(messages = self.releases.len(), %error, "cannot release messages yet; retrying");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
-        }
+        let began = Instant::now();
+        // The worker renews leases until it abandons the call.
+        let is_over = || self.sender.is_closed() && began.elapsed() > self.queue.description().lease;
+        release(self.attempt.as_ref(), &self.queue, &self.releases, is_over).await;
         self.send();
-    }
-
-    async fn release(&self) -> trunkline::Result<()> {
-        match &self.attempt {
-            Some(attempt) => attempt.release().await,
-            None => self.queue.release(self.releases.iter().copied()).await,
-        }
     }
 
     pub fn send(self) {
         let _ = self.sender.send(self.answers); // the worker may have abandoned the call
+    }
+}
+
+/// Releases the message of an attempt; without one, releases leases. A release that fails is tried
+/// again, because the server may be restarting, until `is_over` returns true.
+pub async fn release(attempt: Option<&Attempt<Raw>>, queue: &Queue<Raw>, leases: &[Lease], is_over: impl Fn() -> bool) {
+    let mut pause = PAUSES.0;
+    loop {
+        let released = match attempt {
+            Some(attempt) => attempt.release().await,
+            None => queue.release(leases.iter().copied()).await,
+        };
+        let Err(error) = released else { return };
+        if error.is_lease_lost() || error.is_no_queue() || is_over() {
+            return;
+        }
+        debug!(%error, "cannot release messages yet; retrying");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
     }
 }

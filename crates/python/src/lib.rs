@@ -11,6 +11,7 @@ mod logs;
 mod raw;
 mod message;
 mod draft;
+mod beginning;
 mod ending;
 mod offer;
 mod pages;
@@ -22,6 +23,7 @@ mod queue;
 mod by_id;
 mod consumer;
 mod delivery;
+mod inbox;
 mod worker;
 mod embedded;
 

@@ -1,14 +1,7 @@
 //! A worker with Python handlers. Calls are collected in a list for the event loop, and answers
 //! return in batches.
 
-use std::{
-    io::{Read, Write},
-    os::{fd::AsRawFd, unix::net::UnixStream},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::{
     IntoPyObjectExt,
@@ -16,99 +9,20 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers};
+use trunkline::{RetryPolicy, Summary, Worker, Workers};
 
 use crate::{
+    beginning::CallLimits,
     bridge::Bridge,
-    delivery::{Delivery, RawDelivery},
+    delivery::Delivery,
     draft::seconds,
-    ending::Answers,
+    inbox::{Inbox, News},
     queue::{Queue, wait_of},
     raw::Raw,
     reply::reply,
     runtime,
 };
-
-/// An event for the event loop.
-enum News {
-    Call(RawDelivery),
-    /// The call's lease is lost, or the worker will soon abandon the call.
-    Lost(u64),
-    /// The caller of the call has left.
-    Over(u64),
-}
-
-/// Events for the event loop.
-struct Inbox {
-    news: Mutex<Vec<News>>,
-    wake: UnixStream,
-    next: AtomicU64,
-}
-
-impl Inbox {
-    fn push(&self, news: News) {
-        let was_empty = {
-            let mut all = self.news.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push(news);
-            all.len() == 1
-        };
-        if was_empty {
-            let _ = (&self.wake).write(&[1]); // if the pipe is full, the loop is awake; if it is closed, it has no reader
-        }
-    }
-
-    /// Calls a task's handler in Python.
-    async fn call(
-        self: Arc<Self>,
-        task: usize,
-        queue: trunkline::Queue<Raw>,
-        messages: Vec<Message<Raw>>,
-        attempt: Option<Attempt<Raw>>,
-    ) -> Answers {
-        let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
-        let (answer, answered) = oneshot::channel();
-        let lost = attempt.as_ref().map(Attempt::lost);
-        self.push(News::Call(RawDelivery { task, nr, messages, attempt, queue, answer }));
-        let mut running = Running { inbox: self, nr, is_over: false };
-        let answers = running.wait(answered, lost).await;
-        running.is_over = true;
-        answers.unwrap_or_else(|_| vec![Err(Failure::retry("the handler was dropped without an answer")); count])
-    }
-}
-
-/// A call that is running in Python. Dropping it informs Python that the caller has left.
-struct Running {
-    inbox: Arc<Inbox>,
-    nr: u64,
-    is_over: bool,
-}
-
-impl Running {
-    async fn wait(
-        &self,
-        mut answered: oneshot::Receiver<Answers>,
-        lost: Option<CancellationToken>,
-    ) -> Result<Answers, oneshot::error::RecvError> {
-        if let Some(lost) = lost {
-            tokio::select! {
-                biased;
-                answers = &mut answered => return answers,
-                () = lost.cancelled() => self.inbox.push(News::Lost(self.nr)),
-            }
-        }
-        answered.await
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.inbox.push(News::Over(self.nr));
-        }
-    }
-}
 
 #[derive(FromPyObject)]
 struct Task {
@@ -139,12 +53,15 @@ impl Task {
     fn worker(&self, nr: usize, inbox: &Arc<Inbox>, wait: &Bound<'_, PyAny>, reports: bool) -> PyResult<Worker<Raw>> {
         let (queue, inbox) = (self.queue.get().queue.clone(), inbox.clone());
         let from = queue.clone();
+        let lease = self.lease.map(seconds).transpose()?;
+        let timeout = self.timeout.map(seconds).transpose()?;
+        let limits = CallLimits::of(lease.unwrap_or(queue.description().lease), timeout);
         let worker = match self.batch {
-            Some(most) => {
-                Worker::of_batches(queue, most, move |messages| inbox.clone().call(nr, from.clone(), messages, None))
-            }
+            Some(most) => Worker::of_batches(queue, most, move |messages| {
+                inbox.clone().call(nr, from.clone(), messages, None, limits)
+            }),
             None => Worker::with_attempt(queue, move |message, attempt| {
-                let answers = inbox.clone().call(nr, from.clone(), vec![message], Some(attempt));
+                let answers = inbox.clone().call(nr, from.clone(), vec![message], Some(attempt), limits);
                 async move { answers.await.pop().unwrap_or(Ok(())) }
             }),
         };
@@ -156,11 +73,8 @@ impl Task {
             .shutdown_after(seconds(self.shutdown_after)?)
             .wait(wait_of(wait)?)
             .reports(reports);
-        if let Some(timeout) = self.timeout {
-            worker = worker.timeout(seconds(timeout)?);
-        }
-        if let Some(lease) = self.lease {
-            worker = worker.lease(seconds(lease)?);
+        if let Some(lease) = lease {
+            worker = worker.lease(lease);
         }
         Ok(worker)
     }
@@ -170,7 +84,6 @@ impl Task {
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Station {
     inbox: Arc<Inbox>,
-    wakes: UnixStream,
     stop: CancellationToken,
     workers: Mutex<Option<Work>>,
 }
@@ -220,10 +133,7 @@ impl Station {
         drains: bool,
         reports: bool,
     ) -> PyResult<Self> {
-        let (wake, wakes) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        wakes.set_nonblocking(true)?;
-        let inbox = Arc::new(Inbox { news: Mutex::default(), wake, next: AtomicU64::new(0) });
+        let inbox = Inbox::new()?;
         let mut work = Work { shared: None, in_processes: None, draining: Vec::new() };
         for (nr, task) in tasks.iter().enumerate() {
             task.queue.get().owner.check()?;
@@ -236,12 +146,12 @@ impl Station {
                 }
             }
         }
-        Ok(Self { inbox, wakes, stop: CancellationToken::new(), workers: Mutex::new(Some(work)) })
+        Ok(Self { inbox, stop: CancellationToken::new(), workers: Mutex::new(Some(work)) })
     }
 
     /// Returns the descriptor that the loop watches.
     fn fileno(&self) -> i32 {
-        self.wakes.as_raw_fd()
+        self.inbox.fileno()
     }
 
     /// Works until it is stopped, and then shuts down. Returns the counts of outcomes.
@@ -267,11 +177,8 @@ impl Station {
 
     /// Returns new deliveries, and ("lost" or "over", number) for running calls.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let mut bytes = [0; 64];
-        let _ = (&self.wakes).read(&mut bytes); // removes the bytes that woke the loop, one per list
-        let news = std::mem::take(&mut *self.inbox.news.lock().unwrap_or_else(PoisonError::into_inner));
         let list = PyList::empty(py);
-        for one in news {
+        for one in self.inbox.fetch() {
             match one {
                 News::Call(call) => list.append(Py::new(py, Delivery::from(call))?)?,
                 News::Lost(nr) => list.append(("lost", nr))?,

@@ -473,7 +473,7 @@ def test_a_drain_works_on_what_handlers_gave_back(url: str, run: Any) -> None:
     run(story())
 
 
-def test_handlers_that_never_began_are_forgotten(url: str, run: Any) -> None:
+def test_handlers_that_are_given_up_at_once_are_forgotten(url: str, run: Any) -> None:
     app = trunkline.App(url)
 
     @app.task(timeout=0.001, retry=trunkline.Fixed(0, max_attempts=1), lease=30)
@@ -486,7 +486,7 @@ def test_handlers_that_never_began_are_forgotten(url: str, run: Any) -> None:
         await queue.enqueue_many(range(300))
         working = asyncio.ensure_future(app.run())
         while (await queue.stats()).dead < 300:
-            # Blocks the loop for longer than the timeout, so that some calls end before they start.
+            # Blocks the loop for longer than the timeout, so that calls end in the turn after they began.
             time.sleep(0.002)
             await asyncio.sleep(0)
         while app.running():

@@ -411,6 +411,9 @@ class Delivery:
     @property
     def nr(self) -> int:
         """The call's number, unique in its station."""
+    def begin(self) -> bool:
+        """Begins the handler's time limit. Returns false if the handler must not begin, because the
+        call waited too long for the event loop, and its messages have been released."""
     @property
     def payload(self) -> bytes:
         """The payload of the first message."""

@@ -112,12 +112,12 @@ class App:
           collection with an exception, and work that has not ended (a coroutine, a ``map``, a
           future), fail the message, too. Any other result means done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
           letter before the ``max_attempts`` of ``retry``: set both.
-        - After ``timeout`` seconds the call has failed. A coroutine is then cancelled and a process
-          is killed, but a thread runs until it ends.
+        - ``timeout`` seconds after its beginning the function has failed. A coroutine is then
+          cancelled and a process is killed, but a thread runs until it ends.
         - ``lease`` is the time for which the worker leases messages, instead of the queue's lease
           time: more than zero, at most 365 days. The worker renews leases while handlers run, so
           the lease time only decides how soon other workers receive the messages of a worker that
-          crashed.
+          crashed or whose event loop is blocked.
         - ``weight`` is the task's share of ``concurrency``. Each task has one handler to itself. If
           several tasks have messages, a task with weight 2 receives twice as many of the other
           handlers as a task with weight 1.

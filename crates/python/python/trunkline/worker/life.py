@@ -249,7 +249,8 @@ class Life:
 
     def _handler(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
         """Returns a coroutine function that handles one delivery. A delivery ends once: as done
-        after the last line that can raise, otherwise as a failure or a release."""
+        after the last line that can raise, otherwise as a failure or a release. A delivery that was
+        withdrawn, because it waited too long for the event loop, has already ended."""
         decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
         is_logged = _logger.isEnabledFor(logging.DEBUG)
 
@@ -257,6 +258,9 @@ class Life:
             ending: Ending = UNENDED
             is_read = False
             try:
+                if not delivery.begin():
+                    return  # nothing waits for its answer
+                context.began = time.monotonic()
                 payload = decode(delivery.payload)
                 is_read = True
                 enter(context)
@@ -289,6 +293,8 @@ class Life:
         async def handle(delivery: Delivery, _: object) -> None:
             endings: list[Ending] = []
             try:
+                if not delivery.begin():
+                    return  # nothing waits for its answer
                 messages = delivery.messages()
                 endings = [UNENDED] * len(messages)
                 payloads: list[Any] = []

@@ -1,0 +1,98 @@
+//! The time limits of a call. The event loop begins handlers, and a handler that blocks the loop
+//! delays all others. So the time limit of a handler counts from its beginning, and a call whose
+//! handler has not begun for a lease time is withdrawn.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// The minimum time that a call waits for its handler, however short the leases are.
+const LEAST: Duration = Duration::from_secs(1);
+/// The maximum of each limit: thirty years. Adding it to the current time does not overflow.
+const MOST: Duration = Duration::from_secs(86_400 * 365 * 30);
+
+/// The minimum time between checks of a call whose handler has not begun.
+const PAUSE: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Clone, Copy)]
+pub struct CallLimits {
+    /// The time that a call waits for the beginning of its handler.
+    wait: Duration,
+    /// The time limit of the handler.
+    pub timeout: Option<Duration>,
+}
+
+impl CallLimits {
+    pub fn of(lease: Duration, timeout: Option<Duration>) -> Self {
+        Self { wait: lease.clamp(LEAST, MOST), timeout: timeout.map(|timeout| timeout.min(MOST)) }
+    }
+}
+
+/// The state of a call whose handler has not begun.
+const WAITS: u64 = 0;
+/// The state of a call whose handler must not begin any more.
+const WITHDRAWN: u64 = u64::MAX;
+
+/// The beginning of a handler. The event loop and the call share it.
+pub struct Beginning {
+    called: Instant,
+    /// `WAITS`, `WITHDRAWN`, or the nanoseconds from the call to the beginning.
+    state: AtomicU64,
+}
+
+/// The next step of a call that has no answer yet.
+pub enum NextStep {
+    /// Checks the limits again at this time.
+    CheckAt(Instant),
+    /// Waits for the answer without a limit.
+    WaitForAnswer,
+    /// Gives up the call, because its handler has not begun, and will not begin.
+    Withdraw,
+    /// Gives up the call, because its handler has taken too long.
+    TimeOut,
+}
+
+impl Beginning {
+    pub fn new() -> Self {
+        Self { called: Instant::now(), state: AtomicU64::new(WAITS) }
+    }
+
+    /// Records that the handler begins. Returns false if the call was withdrawn.
+    pub fn begin(&self) -> bool {
+        let after = (self.called.elapsed().as_nanos() as u64).clamp(WAITS + 1, WITHDRAWN - 1);
+        self.state.compare_exchange(WAITS, after, Ordering::AcqRel, Ordering::Acquire) != Err(WITHDRAWN)
+    }
+
+    pub fn next_step(&self, limits: &CallLimits) -> NextStep {
+        let now = Instant::now();
+        let begun = match self.state.load(Ordering::Acquire) {
+            WAITS => None,
+            WITHDRAWN => return NextStep::Withdraw,
+            after => Some(self.called + Duration::from_nanos(after)),
+        };
+        let until = self.called + limits.wait;
+        match (begun, limits.timeout) {
+            (None, None) if now < until => NextStep::CheckAt(until),
+            (None, Some(timeout)) if now < until => {
+                // A handler that begins later exceeds its limit then, or a `PAUSE` earlier.
+                let first = self.called + timeout;
+                let next = if now < first { first } else { now + timeout.max(PAUSE) };
+                NextStep::CheckAt(next.min(until))
+            }
+            (None, _) => match self.withdraw() {
+                true => NextStep::Withdraw,
+                false => NextStep::CheckAt(now), // it has begun just now
+            },
+            (Some(_), None) => NextStep::WaitForAnswer,
+            (Some(begun), Some(timeout)) if begun + timeout <= now => NextStep::TimeOut,
+            (Some(begun), Some(timeout)) => NextStep::CheckAt(begun + timeout),
+        }
+    }
+
+    fn withdraw(&self) -> bool {
+        self.state.compare_exchange(WAITS, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}

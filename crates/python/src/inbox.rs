@@ -1,0 +1,217 @@
+//! The calls of handlers, on their way to the event loop. They are collected in a list, and a byte
+//! in a pipe wakes the loop.
+
+use std::{
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use tokio::{
+    sync::oneshot::{self, error::RecvError},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use trunkline::{Attempt, Failure, Message};
+
+use crate::{
+    beginning::{Beginning, CallLimits, NextStep},
+    delivery::RawDelivery,
+    ending::{Answers, release},
+    raw::Raw,
+};
+
+/// An event for the event loop.
+pub enum News {
+    Call(RawDelivery),
+    /// The call's lease is lost, or the worker will soon abandon the call.
+    Lost(u64),
+    /// The caller of the call has left.
+    Over(u64),
+}
+
+/// Events for the event loop.
+pub struct Inbox {
+    news: Mutex<Vec<News>>,
+    /// The ends of the pipe for the writer and for the event loop.
+    wake: UnixStream,
+    wakes: UnixStream,
+    next: AtomicU64,
+    /// True if a call was withdrawn after the loop last fetched its events.
+    is_blocked: AtomicBool,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inbox {
+    pub fn new() -> std::io::Result<Arc<Self>> {
+        let (wake, wakes) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
+        Ok(Arc::new(Self {
+            news: Mutex::default(),
+            wake,
+            wakes,
+            next: AtomicU64::new(0),
+            is_blocked: AtomicBool::new(false),
+        }))
+    }
+
+    /// Returns the descriptor that the loop watches.
+    pub fn fileno(&self) -> i32 {
+        self.wakes.as_raw_fd()
+    }
+
+    /// Removes and returns all events.
+    pub fn fetch(&self) -> Vec<News> {
+        let _ = (&self.wakes).read(&mut [0; 64]); // removes the bytes that woke the loop, one per list
+        self.is_blocked.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *lock(&self.news))
+    }
+
+    fn push(&self, news: News) {
+        let was_empty = {
+            let mut all = lock(&self.news);
+            all.push(news);
+            all.len() == 1
+        };
+        if was_empty {
+            let _ = (&self.wake).write(&[1]); // if the pipe is full, the loop is awake; if it is closed, it has no reader
+        }
+    }
+
+    /// Calls a task's handler in Python.
+    pub async fn call(
+        self: Arc<Self>,
+        task: usize,
+        queue: trunkline::Queue<Raw>,
+        messages: Vec<Message<Raw>>,
+        attempt: Option<Attempt<Raw>>,
+        limits: CallLimits,
+    ) -> Answers {
+        let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
+        let (answer, answered) = oneshot::channel();
+        let leases: Vec<_> = match &attempt {
+            Some(_) => Vec::new(), // an attempt releases its message itself
+            None => messages.iter().map(Message::lease).collect(),
+        };
+        let beginning = Arc::new(Beginning::new());
+        self.push(News::Call(RawDelivery {
+            task,
+            nr,
+            messages,
+            attempt: attempt.clone(),
+            queue: queue.clone(),
+            beginning: beginning.clone(),
+            answer,
+        }));
+        let mut running = Running { inbox: self, nr, is_over: false };
+        let lost = attempt.as_ref().map(Attempt::lost);
+        let failure = match running.wait(answered, lost, &beginning, &limits).await {
+            CallEnd::Answered(answers) => {
+                running.is_over = true;
+                match answers {
+                    Ok(answers) => return answers,
+                    Err(_) => "the handler was dropped without an answer".to_owned(),
+                }
+            }
+            CallEnd::Withdrawn => {
+                running.is_over = true;
+                running.inbox.withdrawn(nr, &queue);
+                release(attempt.as_ref(), &queue, &leases, || false).await;
+                "the event loop was blocked, so the handler did not begin".to_owned()
+            }
+            CallEnd::TimedOut => {
+                if let Some(attempt) = &attempt {
+                    attempt.time_out();
+                }
+                format!("the handler took longer than {:?}", limits.timeout.unwrap_or_default())
+            }
+        };
+        vec![Err(Failure::retry(failure)); count]
+    }
+
+    /// Forgets a withdrawn call, if the loop has not fetched it. Warns once while the loop is
+    /// blocked.
+    fn withdrawn(&self, nr: u64, queue: &trunkline::Queue<Raw>) {
+        lock(&self.news).retain(|news| !matches!(news, News::Call(call) if call.nr == nr));
+        if !self.is_blocked.swap(true, Ordering::Relaxed) {
+            let queue = queue.description().name.as_str();
+            warn!(
+                target: "trunkline::worker",
+                queue,
+                "the event loop is blocked: messages whose handlers have not begun are released"
+            );
+        }
+    }
+}
+
+/// A call that is running in Python. Dropping it informs Python that the caller has left.
+struct Running {
+    inbox: Arc<Inbox>,
+    nr: u64,
+    is_over: bool,
+}
+
+enum CallEnd {
+    Answered(Result<Answers, RecvError>),
+    Withdrawn,
+    TimedOut,
+}
+
+impl Running {
+    async fn wait(
+        &self,
+        mut answered: oneshot::Receiver<Answers>,
+        mut lost: Option<CancellationToken>,
+        beginning: &Beginning,
+        limits: &CallLimits,
+    ) -> CallEnd {
+        let mut step = beginning.next_step(limits);
+        loop {
+            let check = match step {
+                NextStep::CheckAt(at) => Some(at),
+                NextStep::WaitForAnswer => None,
+                NextStep::Withdraw => return CallEnd::Withdrawn,
+                NextStep::TimeOut => return CallEnd::TimedOut,
+            };
+            tokio::select! {
+                biased;
+                answers = &mut answered => return CallEnd::Answered(answers),
+                () = cancelled(lost.as_ref()) => {
+                    self.inbox.push(News::Lost(self.nr));
+                    lost = None;
+                }
+                () = until(check) => step = beginning.next_step(limits),
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.inbox.push(News::Over(self.nr));
+        }
+    }
+}
+
+async fn cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

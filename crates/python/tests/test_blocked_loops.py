@@ -1,0 +1,148 @@
+"""Messages that wait for a blocked event loop lose no attempt: their handlers have not begun."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+import trunkline
+from trunkline import transaction
+
+ONCE = trunkline.Fixed(0, max_attempts=1)
+#: The number of seconds after which a condition that did not become true fails a test.
+SOON = 20.0
+
+
+def blocks_until(is_true: Callable[[], bool]) -> None:
+    """Blocks the thread, and with it the event loop, until a condition is true."""
+    limit = time.monotonic() + SOON
+    while not is_true():
+        assert time.monotonic() < limit, "the condition did not become true in time"
+        time.sleep(0.005)
+
+
+async def _until_settled(*queues: trunkline.Queue[Any]) -> None:
+    for queue in queues:
+        while (await queue.stats()).messages:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["loop", "thread", "batch"])
+def test_time_limit_counts_from_the_beginning_of_the_handler(kind: str, url: str, run: Any) -> None:
+    app, limit = trunkline.App(url), 0.4
+    begun = list[int]()
+
+    @app.task(queue="blocks", retry=ONCE, timeout=limit)
+    async def blocks(number: int) -> None:
+        app.queue_sync(waits).enqueue_many(range(20))  # the worker leases them while the loop is blocked
+        began = time.monotonic()
+        blocks_until(lambda: time.monotonic() > began + 3 * limit)
+
+    async def in_loop(number: int) -> None:
+        begun.append(number)
+
+    def in_thread(number: int) -> None:
+        begun.append(number)
+
+    async def in_batch(numbers: list[int]) -> None:
+        begun.extend(numbers)
+
+    handler: Any = {"loop": in_loop, "thread": in_thread, "batch": in_batch}[kind]
+    options: dict[str, Any] = {"batch": 2} if kind == "batch" else {}
+    waits: Any = app.task(queue="waits", retry=ONCE, max_attempts=1, timeout=limit, **options)(handler)
+
+    async def story() -> None:
+        await app.setup()
+        await blocks.enqueue(1)
+        working = asyncio.ensure_future(app.run())
+        queue = await app.queue(waits)
+        await _until_settled(await app.queue(blocks), queue)
+        app.stop()
+        summary = await working
+        assert await queue.dead_letters() == []
+        assert sorted(begun) == list(range(20))
+        assert (summary.done, summary.dead) == (20, 1), "only the handler that blocks has exceeded its limit"
+
+    run(story())
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_messages_whose_handlers_do_not_begin_are_released(batch: int | None, url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    app, begun = trunkline.App(url), list[int]()
+
+    @app.task(queue="blocks", retry=ONCE)
+    async def blocks(number: int) -> None:
+        app.queue_sync(waits).enqueue_many(range(10))
+        with psycopg.connect(url, autocommit=True) as sql:
+
+            def is_released() -> bool:
+                row = sql.execute("select min(released) from trunkline.queue_waits").fetchone()
+                return bool(row and row[0])
+
+            blocks_until(is_released)
+
+    async def one(number: int) -> None:
+        begun.append(number)
+
+    async def several(numbers: list[int]) -> None:
+        begun.extend(numbers)
+
+    handler: Any = one if batch is None else several
+    waits: Any = app.task(queue="waits", max_attempts=1, lease=1, batch=batch)(handler)  # type: ignore[call-overload]
+
+    def is_told() -> bool:
+        return any("the event loop is blocked" in one.getMessage() for one in caplog.records)
+
+    async def story() -> None:
+        await app.setup()
+        await blocks.enqueue(1)
+        working = asyncio.ensure_future(app.run())
+        queues = [await app.queue(blocks), await app.queue(waits)]
+        await _until_settled(*queues)
+        app.stop()
+        await working
+        for queue in queues:
+            assert await queue.dead_letters() == []
+        assert sorted(begun) == list(range(10)), "each began once"
+        while not is_told():  # another thread passes the event on
+            await asyncio.sleep(0.01)
+
+    run(story())
+
+
+def test_time_limit_ends_the_wait_for_a_handler_that_acknowledges_elsewhere(url: str, run: Any) -> None:
+    app, may_commit, has_ended = trunkline.App(url), threading.Event(), threading.Event()
+
+    @app.task(queue="pays", retry=ONCE, timeout=0.2)
+    def pays(number: int, context: trunkline.Context) -> None:
+        with psycopg.connect(url) as connection:
+            context.ends_elsewhere_in_thread()
+            transaction.queue(connection, pays).ack(context.lease)
+            may_commit.wait(SOON)
+        has_ended.set()
+
+    async def story() -> None:
+        await app.setup()
+        await pays.enqueue(1)
+        working = asyncio.ensure_future(app.run())
+        while not app.running():
+            await asyncio.sleep(0.01)
+        while app.running():
+            await asyncio.sleep(0.01)
+        app.stop()
+        summary = await asyncio.wait_for(working, SOON / 2)
+        assert (summary.lost, summary.dead) == (1, 0), "the worker does not wait for the open transaction"
+        may_commit.set()
+        while not has_ended.is_set():
+            await asyncio.sleep(0.01)
+        assert (await (await app.queue(pays)).stats()).messages == 0
+
+    try:
+        run(story())
+    finally:
+        may_commit.set()
