@@ -8,7 +8,7 @@ use trunkline::Dequeue;
 
 use crate::{
     draft::seconds,
-    offer::Offer,
+    offer::{Dequeued, Offer},
     raw::Raw,
     reply::{Answered, Loop, reply_or_leave},
     runtime::{self, Owner},
@@ -17,12 +17,13 @@ use crate::{
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Consumer {
     consumer: Option<Arc<Mutex<trunkline::Consumer<Raw>>>>,
+    queue: trunkline::Queue<Raw>,
     owner: Owner,
 }
 
 impl Consumer {
-    pub fn new(consumer: trunkline::Consumer<Raw>, owner: Owner) -> Self {
-        Self { consumer: Some(Arc::new(Mutex::new(consumer))), owner }
+    pub fn new(consumer: trunkline::Consumer<Raw>, queue: trunkline::Queue<Raw>, owner: Owner) -> Self {
+        Self { consumer: Some(Arc::new(Mutex::new(consumer))), queue, owner }
     }
 }
 
@@ -47,23 +48,26 @@ impl Consumer {
         lease: Option<f64>,
     ) -> Answered {
         self.owner.check()?;
-        let consumer = self.consumer.clone();
+        let (consumer, queue) = (self.consumer.clone(), self.queue.clone());
         let mut request = Dequeue::up_to(n);
         if let Some(longest) = longest {
             request = request.within(seconds(longest)?);
         }
+        let lease = lease.map(seconds).transpose()?;
         if let Some(lease) = lease {
-            request = request.lease_for(seconds(lease)?);
+            request = request.lease_for(lease);
         }
         let work = async move {
             let Some(consumer) = consumer else { std::future::pending().await };
             let mut consumer = consumer.lock().await;
-            match takes {
-                true => consumer.offer_take(request).await,
-                false => consumer.offer_lease(request).await,
+            if takes {
+                return consumer.offer_take(request).await.map(Dequeued::taken);
             }
+            let offer = consumer.offer_lease(request).await?;
+            let lease = lease.unwrap_or(queue.description().lease);
+            Ok(Dequeued::leased(offer, queue, lease))
         };
-        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+        reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))
     }
 
     /// Waits for one message, which may arrive inside a notification.
@@ -73,8 +77,8 @@ impl Consumer {
         let consumer = self.consumer.clone();
         let work = async move {
             let Some(consumer) = consumer else { std::future::pending().await };
-            consumer.lock().await.offer_receive_direct().await
+            consumer.lock().await.offer_receive_direct().await.map(Dequeued::taken)
         };
-        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+        reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))
     }
 }

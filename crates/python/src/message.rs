@@ -40,6 +40,12 @@ impl From<Lease> for trunkline::Lease {
     }
 }
 
+impl From<trunkline::Lease> for Lease {
+    fn from(trunkline::Lease { id, attempt }: trunkline::Lease) -> Self {
+        Self { id, attempt }
+    }
+}
+
 /// A message as a consumer receives it.
 #[pyclass(frozen, generic, module = "trunkline._trunkline")]
 pub struct Message {
@@ -104,7 +110,7 @@ impl Message {
     }
 
     #[getter]
-    fn lease(&self) -> Lease {
+    pub fn lease(&self) -> Lease {
         Lease { id: self.id, attempt: self.attempt }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     consumer::Consumer,
     draft::{draft_of, seconds},
     message::leases,
-    offer::Offer,
+    offer::{Dequeued, Offer},
     pages::Seen,
     raw::Raw,
     reply::{Answered, Loop, none, reply, reply_for_payload, reply_or_leave},
@@ -105,20 +105,25 @@ impl Queue {
     fn take(&self, py: Python<'_>, bridge: Loop<'_>, n: usize) -> Answered {
         self.owner.check()?;
         let queue = self.queue.clone();
-        let work = async move { queue.offer_take(n).await };
-        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+        let work = async move { queue.offer_take(n).await.map(Dequeued::taken) };
+        reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))
     }
 
     #[pyo3(signature = (bridge, n, lease=None))]
     fn lease(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, lease: Option<f64>) -> Answered {
         self.owner.check()?;
         let queue = self.queue.clone();
-        let request = match lease.map(seconds).transpose()? {
+        let lease = lease.map(seconds).transpose()?;
+        let request = match lease {
             Some(lease) => Dequeue::up_to(n).lease_for(lease),
             None => Dequeue::up_to(n),
         };
-        let work = async move { queue.offer_lease(request).await };
-        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+        let work = async move {
+            let offer = queue.offer_lease(request).await?;
+            let lease = lease.unwrap_or(queue.description().lease);
+            Ok(Dequeued::leased(offer, queue, lease))
+        };
+        reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))
     }
 
     #[pyo3(signature = (bridge, of))]
@@ -216,7 +221,7 @@ impl Queue {
     /// Creates a consumer. `wait` is "adaptive", "notify", "poll", or the seconds between polls.
     fn consumer(&self, wait: &Bound<'_, PyAny>) -> PyResult<Consumer> {
         self.owner.check()?;
-        Ok(Consumer::new(self.queue.consumer(wait_of(wait)?), self.owner))
+        Ok(Consumer::new(self.queue.consumer(wait_of(wait)?), self.queue.clone(), self.owner))
     }
 }
 

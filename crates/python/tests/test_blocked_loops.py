@@ -11,7 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 import trunkline
-from trunkline import transaction
+from trunkline import sync, transaction
+
+from opened import opened
 
 ONCE = trunkline.Fixed(0, max_attempts=1)
 #: The number of seconds after which a condition that did not become true fails a test.
@@ -146,3 +148,87 @@ def test_time_limit_ends_the_wait_for_a_handler_that_acknowledges_elsewhere(url:
         run(story())
     finally:
         may_commit.set()
+
+
+@pytest.mark.parametrize("how", ["lease", "lease of a consumer", "iteration"])
+def test_messages_that_arrive_while_the_loop_is_blocked_are_leased_again(how: str, url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int, lease=2, max_attempts=1)
+        consumer = queue.consumer()
+        await queue.enqueue_many(range(10))
+        seen = sync.Db.connect(url).queue("mails", int)
+
+        async def received() -> list[Any]:
+            if how == "lease":
+                return await queue.lease(10)
+            if how == "lease of a consumer":
+                return await consumer.lease(10, within=SOON)
+            return [await consumer.__anext__() for _ in range(10)]
+
+        receiving = asyncio.ensure_future(received())
+        await asyncio.sleep(0)  # the call has begun
+        blocks_until(lambda: seen.stats().leased == 10)
+        blocks_until(lambda: seen.stats().due == 10)
+        got = await receiving
+        assert sorted(one.payload for one in got) == list(range(10))
+        assert {one.attempts for one in got} == {1}, "no attempt was counted"
+        await queue.ack(got)
+        assert (await queue.stats()).messages == 0
+
+    run(story())
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_prefetched_messages_of_a_slow_caller_lose_no_attempt(face: str, url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int, lease=2, max_attempts=1)
+        await queue.enqueue_many(range(10))
+        theirs = sync.Db.connect(url).queue("mails", int)
+        consumer: Any = queue.consumer() if face == "async" else theirs.consumer()
+        first = await consumer.__anext__() if face == "async" else next(consumer)
+        await queue.ack(first)
+        blocks_until(lambda: theirs.stats().due == 9)
+        others = theirs.lease(9, for_=60)
+        assert len(others) == 9 and {one.attempts for one in others} == {1}, "no attempt was counted"
+        theirs.release(others)
+        rest = [await consumer.__anext__() if face == "async" else next(consumer) for _ in range(9)]
+        assert sorted(one.payload for one in [first, *rest]) == list(range(10))
+        await queue.ack(rest)
+        consumer.close()
+        assert (await queue.stats()).messages == 0
+
+    run(story())
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_closed_consumer_releases_what_was_not_late(face: str, url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int, max_attempts=1)
+        await queue.enqueue_many(range(10))
+        theirs = sync.Db.connect(url).queue("mails", int)
+        consumer: Any = queue.consumer() if face == "async" else theirs.consumer()
+        for _ in range(2):
+            first = await consumer.__anext__() if face == "async" else next(consumer)
+            assert theirs.stats().leased == 10
+            consumer.close()
+            while (await queue.stats()).due != 9:
+                await asyncio.sleep(0.01)
+            await queue.release(first)
+        assert (await queue.stats()).due == 10
+
+    run(story())
+
+
+def test_interrupted_caller_may_begin_its_last_message_again(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int)
+        await queue.enqueue_many(range(3))
+        offer = sync.Db.connect(url).queue("mails", int).native.lease(None, 3)
+        first, second, third = offer.accept(None, True) or ()
+        assert offer.begin(first) and offer.begin(first)
+        assert offer.begin(second) and not offer.begin(first)
+        assert offer.rest([second, third]) == [second.lease, third.lease]
+        assert not offer.begin(third)
+        await queue.release([first, second, third])
+
+    run(story())

@@ -80,23 +80,33 @@ class Call:
 
 class Offer:
     """Dequeued messages that have no owner yet. Messages that the caller does not accept are
-    released."""
+    released. Leased messages are released when half of their lease has passed."""
 
     def __len__(self) -> int: ...
     def refuse(self) -> None:
         """Releases the messages. Does nothing after ``accept``."""
     @overload
-    def accept(self, decode: None) -> list[Message[bytes]]:
+    def accept(self, decode: None, ahead: bool = False) -> list[Message[bytes]] | None:
         """Returns the messages, with payloads as bytes or as ``decode`` returns them. Call this
-        method only once.
+        method only once. Returns ``None`` if the messages were leased, and were released because
+        half of their lease had passed.
 
         A message whose ``decode`` raises an exception fails its attempt and is left out. If
         ``decode`` is interrupted, for example by Ctrl-C, all messages are released and the
         exception is raised. Raises ``RuntimeError`` if the messages have already been accepted or
         refused.
+
+        If ``ahead`` is true, leased messages that do not ``begin`` are released when half of their
+        lease has passed.
         """
     @overload
-    def accept(self, decode: Callable[[bytes], T]) -> list[Message[T]]: ...
+    def accept(self, decode: Callable[[bytes], T], ahead: bool = False) -> list[Message[T]] | None: ...
+    def begin(self, message: Message[Any]) -> bool:
+        """Begins a message that was accepted ``ahead``. Returns false if it is late, and must not
+        be used. May be repeated for the last message."""
+    def rest(self, messages: Iterable[Message[Any]]) -> list[Lease]:
+        """Returns the leases of those messages, accepted ``ahead``, that were not released. The
+        caller has to release them. No message can begin afterwards."""
 
 class Draft:
     """An encoded payload with its options. Delays are in seconds, zero or more; priorities are 0 to

@@ -11,7 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ._trunkline import Message
+from ._trunkline import Lease, Message, Offer
 from .errors import TrunklineError
 from .loop import arrival, bridge
 from .times import Duration, Wait, seconds_or_none, wait_of, whole_number
@@ -36,9 +36,9 @@ class Consumer(Generic[T]):
 
     An iteration leases up to ``prefetch`` messages at a time. Messages that the iteration has not
     reached are released without counting an attempt. This happens when the consumer is closed or
-    garbage-collected, or when half of their lease has passed. The lease time of an iteration is the
-    queue's at the time when :meth:`Db.queue` opened it. With the guarantee at most once, an
-    iteration takes one message at a time.
+    garbage-collected, or when half of their lease has passed, even if the event loop is blocked at
+    that time. The lease time of an iteration is the queue's at the time when :meth:`Db.queue`
+    opened it. With the guarantee at most once, an iteration takes one message at a time.
     """
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
@@ -47,18 +47,25 @@ class Consumer(Generic[T]):
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
-        self._until = 0.0
+        #: The offer that contained the prefetched messages, if they are leased.
+        self._offer: Offer | None = None
         self._process = os.getpid()
 
     async def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
         due ``within`` that time."""
-        return await self._next(n, True, within)
+        return (await self._next(n, True, seconds_or_none(within))).accept(self._queue.codec.decode) or []
 
     async def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
-        that time."""
-        return await self._next(n, False, within)
+        that time. See :meth:`Queue.lease` about a blocked event loop."""
+        left = longest = seconds_or_none(within)
+        began = monotonic()
+        while True:
+            offer = await self._next(n, False, left)
+            if (messages := offer.accept(self._queue.codec.decode)) is not None:
+                return messages
+            left = None if longest is None else max(0.0, began + longest - monotonic())
 
     async def receive_direct(self) -> Message[T]:
         """Waits for one message, delivered at most once. The message may arrive inside a
@@ -68,28 +75,29 @@ class Consumer(Generic[T]):
         garbage-collected."""
         while True:
             offer = await arrival(self._native.receive_direct(bridge()))
-            for message in offer.accept(self._queue.codec.decode):
+            for message in offer.accept(self._queue.codec.decode) or ():
                 return message  # if there is none, the payload could not be read
 
-    async def _next(self, n: int, takes: bool, within: Duration | None, lease: float | None = None) -> list[Message[T]]:
-        called = self._native.next(bridge(), whole_number(n), takes, seconds_or_none(within), lease)
-        return (await arrival(called)).accept(self._queue.codec.decode)
+    async def _next(self, n: int, takes: bool, longest: float | None, lease: float | None = None) -> Offer:
+        return await arrival(self._native.next(bridge(), whole_number(n), takes, longest, lease))
 
     def __aiter__(self) -> AsyncIterator[Message[T]]:
         return self
 
     async def __anext__(self) -> Message[T]:
         while True:
-            if self._ahead and (monotonic() > self._until or self._process != os.getpid()):
+            if self._process != os.getpid():
                 self.close()
-            if self._ahead:
-                return self._ahead.popleft()
+            while self._ahead:
+                message = self._ahead.popleft()
+                if self._offer is None or self._offer.begin(message):
+                    return message
             # The queue's own lease time may be shorter by now, so the call names the time that this
             # consumer counts on.
-            lease = self._queue.native.lease_seconds
-            leased = await self._next(self._prefetch, self._takes, None, None if self._takes else lease)
-            self._until = monotonic() + lease / 2
-            self._ahead.extend(leased)
+            lease = None if self._takes else self._queue.native.lease_seconds
+            offer = await self._next(self._prefetch, self._takes, None, lease)
+            self._offer = None if self._takes else offer
+            self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
     def close(self) -> None:
         """Releases the prefetched messages. The consumer can be used again."""
@@ -112,10 +120,10 @@ class Consumer(Generic[T]):
                 with suppress(TrunklineError):
                     release.result()
 
-    def _taken_ahead(self) -> list[Message[T]]:
-        """Removes the messages that must be released, and returns them. In a fork, these are none:
-        its copies belong to its parent."""
-        ahead = [] if self._takes or self._process != os.getpid() else list(self._ahead)
+    def _taken_ahead(self) -> list[Lease]:
+        """Removes the prefetched messages, and returns the leases that must be released. In a fork,
+        these are none: its copies belong to its parent."""
+        ahead = self._offer.rest(self._ahead) if self._offer is not None and self._process == os.getpid() else []
         self._ahead.clear()
         return ahead
 

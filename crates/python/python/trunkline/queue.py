@@ -122,7 +122,7 @@ class Queue(Generic[T]):
     async def take(self, n: int) -> list[Message[T]]:
         """Takes up to ``n`` messages, oldest first, at most once: they are deleted when this
         returns. Returns an empty list if none is due."""
-        return (await arrival(self.native.take(bridge(), whole_number(n)))).accept(self._decode)
+        return (await arrival(self.native.take(bridge(), whole_number(n)))).accept(self._decode) or []
 
     async def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to ``n`` messages for the queue's lease time, or for ``for_``: more than zero,
@@ -132,8 +132,15 @@ class Queue(Generic[T]):
         ``ack``, ``archive``, ``retry``, ``bury`` or ``release``. If a lease is not ended, the
         message returns, or becomes a dead letter after its last attempt. A payload that cannot be
         read fails its attempt with that error; the other messages are returned.
+
+        If the event loop is blocked until half of the lease has passed, the messages are released
+        without counting an attempt, and the call leases again.
         """
-        return (await arrival(self.native.lease(bridge(), whole_number(n), seconds_or_none(for_)))).accept(self._decode)
+        count, longest = whole_number(n), seconds_or_none(for_)
+        while True:
+            offer = await arrival(self.native.lease(bridge(), count, longest))
+            if (messages := offer.accept(self._decode)) is not None:
+                return messages
 
     def consumer(
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"

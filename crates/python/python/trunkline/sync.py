@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from . import logs
-from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
+from ._trunkline import Db as NativeDb, Queue as NativeQueue, Lease, Message, Offer
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
@@ -88,11 +88,14 @@ class Queue(Generic[T]):
 
     def take(self, n: int) -> list[Message[T]]:
         """Takes up to ``n`` messages, at most once. Returns an empty list if none is due."""
-        return self.native.take(None, whole_number(n)).accept(self.codec.decode)
+        return self.native.take(None, whole_number(n)).accept(self.codec.decode) or []
 
     def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to ``n`` messages for the queue's lease time, or for ``for_``."""
-        return self.native.lease(None, whole_number(n), seconds_or_none(for_)).accept(self.codec.decode)
+        count, longest = whole_number(n), seconds_or_none(for_)
+        while True:
+            if (messages := self.native.lease(None, count, longest).accept(self.codec.decode)) is not None:
+                return messages
 
     def consumer(
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
@@ -189,45 +192,54 @@ class Consumer(Generic[T]):
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
-        self._until = 0.0
+        #: The offer that contained the prefetched messages, if they are leased.
+        self._offer: Offer | None = None
         self._process = os.getpid()
 
     def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
         due ``within`` that time."""
-        return self._native.next(None, whole_number(n), True, seconds_or_none(within)).accept(self._queue.codec.decode)
+        return self._native.next(None, whole_number(n), True, seconds_or_none(within)).accept(self._queue.codec.decode) or []
 
     def receive_direct(self) -> Message[T]:
         """Waits for one message, delivered at most once, which may arrive inside a notification of
         :meth:`Queue.send_direct`."""
         while True:
-            for message in self._native.receive_direct(None).accept(self._queue.codec.decode):
+            for message in self._native.receive_direct(None).accept(self._queue.codec.decode) or ():
                 return message  # if there is none, the payload could not be read
 
     def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
         that time."""
-        return self._native.next(None, whole_number(n), False, seconds_or_none(within)).accept(self._queue.codec.decode)
+        left = longest = seconds_or_none(within)
+        began = monotonic()
+        while True:
+            offer = self._native.next(None, whole_number(n), False, left)
+            if (messages := offer.accept(self._queue.codec.decode)) is not None:
+                return messages
+            left = None if longest is None else max(0.0, began + longest - monotonic())
 
     def __iter__(self) -> Iterator[Message[T]]:
         return self
 
     def __next__(self) -> Message[T]:
         while True:
-            if self._ahead and (monotonic() > self._until or self._process != os.getpid()):
+            if self._process != os.getpid():
                 self.close()
-            if self._ahead:
-                # A signal handler may raise after any call, but not between these two lines. So the
-                # message is either in the list or with the caller.
+            while self._ahead:
                 message = self._ahead[0]
+                begins = self._offer is None or self._offer.begin(message)
+                # A signal handler may raise after any call, but not between these lines. So the
+                # message is either in the list or with the caller.
                 del self._ahead[0]
-                return message
+                if begins:
+                    return message
             # The queue's own lease time may be shorter by now, so the call names the time that this
             # consumer counts on.
-            lease = self._queue.native.lease_seconds
-            offer = self._native.next(None, self._prefetch, self._takes, None, None if self._takes else lease)
-            self._ahead.extend(offer.accept(self._queue.codec.decode))
-            self._until = monotonic() + lease / 2
+            lease = None if self._takes else self._queue.native.lease_seconds
+            offer = self._native.next(None, self._prefetch, self._takes, None, lease)
+            self._offer = None if self._takes else offer
+            self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
     def close(self) -> None:
         """Releases the prefetched messages, and waits for the release. The consumer can be used
@@ -236,10 +248,10 @@ class Consumer(Generic[T]):
             with suppress(TrunklineError):  # the messages then return when their leases end
                 self._queue.release(ahead)
 
-    def _taken_ahead(self) -> list[Message[T]]:
-        """Removes the messages that must be released, and returns them. In a fork, these are none:
-        its copies belong to its parent."""
-        ahead = [] if self._takes or self._process != os.getpid() else list(self._ahead)
+    def _taken_ahead(self) -> list[Lease]:
+        """Removes the prefetched messages, and returns the leases that must be released. In a fork,
+        these are none: its copies belong to its parent."""
+        ahead = self._offer.rest(self._ahead) if self._offer is not None and self._process == os.getpid() else []
         self._ahead.clear()
         return ahead
 
