@@ -44,7 +44,7 @@ mod _trunkline {
         message::{Lease, Message},
         offer::Offer,
         queue::Queue,
-        runtime::at_exit,
+        runtime::Exit,
         worker::Station,
     };
 }

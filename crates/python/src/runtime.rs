@@ -2,7 +2,10 @@
 
 use std::{
     process,
-    sync::{OnceLock, PoisonError, RwLock},
+    sync::{
+        OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, ThreadId},
     time::Duration,
 };
@@ -57,11 +60,34 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Records that this thread is about to end the interpreter.
-#[pyfunction]
-pub fn at_exit(py: Python<'_>) {
-    let _ = ENDS.set(thread::current().id()); // only the first call counts
-    py.detach(|| thread::sleep(LAST));
+/// The last exit handler of the interpreter. `atexit` calls its handlers in reverse order, so
+/// handlers that were registered before this one are called after it, and may wait for threads that
+/// return from calls. `atexit` drops all handlers after it has called them.
+#[pyclass(frozen, module = "trunkline._trunkline")]
+pub struct Exit {
+    is_called: AtomicBool,
+}
+
+#[pymethods]
+impl Exit {
+    #[new]
+    fn new() -> Self {
+        Self { is_called: AtomicBool::new(false) }
+    }
+
+    fn __call__(&self) {
+        self.is_called.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        // A process that multiprocessing forks also drops the handlers, but does not call them.
+        if self.is_called.load(Ordering::Relaxed) {
+            let _ = ENDS.set(thread::current().id()); // only the first exit counts
+            Python::attach(|py| py.detach(|| thread::sleep(LAST)));
+        }
+    }
 }
 
 /// The process that opened a handle. Its forks cannot use the handle.

@@ -157,3 +157,38 @@ time.sleep(0.2)
     for _ in range(5):
         ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60)
         assert (ended.returncode, ended.stderr) == (0, "")
+
+
+WAITS_AT_EXIT = """
+import atexit, sys, threading
+
+def join():
+    may_end.set()
+    threads = [thread for thread in threading.enumerate() if thread.name == "waits"]
+    for thread in threads:
+        thread.join()
+    print(len(threads), "ended", flush=True)
+
+atexit.register(join)  # before the import, so it is called after the handlers of the package
+from trunkline.sync import Db
+idle = Db.connect(sys.argv[1]).queue("idle", int)
+begun, may_end = threading.Barrier(9), threading.Event()
+
+def wait():
+    consumer = idle.consumer()
+    begun.wait()
+    while not may_end.is_set():
+        consumer.lease(1, within=0.2)
+
+for _ in range(8):
+    threading.Thread(target=wait, name="waits", daemon=True).start()
+begun.wait()
+"""
+
+
+def test_exit_handler_can_wait_for_threads_within_calls(url: str) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("idle", int)
+    ended = subprocess.run([sys.executable, "-c", WAITS_AT_EXIT, url], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "8 ended\n", "")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 from typing import Any
 
-from ._trunkline import Lease, Message, at_exit
+from ._trunkline import Exit, Lease, Message
 from .codec import Codec
 from .consumer import Consumer
 from .db import Db
@@ -75,5 +75,5 @@ def __getattr__(name: str) -> Any:
     return version(__name__)
 
 
-# Registered before every other exit handler of the package, so that it runs after them.
-atexit.register(at_exit)
+# The list of exit handlers has the only reference to this one, and drops it last.
+atexit.register(Exit())

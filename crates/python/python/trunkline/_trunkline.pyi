@@ -503,8 +503,13 @@ def test_database() -> str:
     """Creates an empty database on a server that the tests of this process share. Returns its
     connection string."""
 
-def at_exit() -> None:
-    """Prepares for the interpreter's exit: from now on no thread returns from a call."""
+class Exit:
+    """The last exit handler of the interpreter. Register it with ``atexit``, and keep no reference
+    to it: once ``atexit`` has called all handlers, it drops this one, and from then on no thread
+    returns from a call."""
+
+    def __init__(self) -> None: ...
+    def __call__(self) -> None: ...
 
 def begin_logs() -> bool:
     """Creates this process's list of the library's events. Returns false if the list already
