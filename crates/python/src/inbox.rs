@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::{
     sync::oneshot::{self, error::RecvError},
     time::{Instant, sleep_until},
@@ -37,9 +38,9 @@ pub enum News {
 /// Events for the event loop.
 pub struct Inbox {
     news: Mutex<Vec<News>>,
-    /// The ends of the pipe for the writer and for the event loop.
-    wake: UnixStream,
-    wakes: UnixStream,
+    /// The ends of the pipe for the writer and for the event loop; `None` once they are closed.
+    wake: Mutex<Option<UnixStream>>,
+    wakes: Mutex<Option<UnixStream>>,
     next: AtomicU64,
     /// True if a call was withdrawn after the loop last fetched its events.
     is_blocked: AtomicBool,
@@ -56,21 +57,30 @@ impl Inbox {
         wakes.set_nonblocking(true)?;
         Ok(Arc::new(Self {
             news: Mutex::default(),
-            wake,
-            wakes,
+            wake: Mutex::new(Some(wake)),
+            wakes: Mutex::new(Some(wakes)),
             next: AtomicU64::new(0),
             is_blocked: AtomicBool::new(false),
         }))
     }
 
     /// Returns the descriptor that the loop watches.
-    pub fn fileno(&self) -> i32 {
-        self.wakes.as_raw_fd()
+    pub fn fileno(&self) -> PyResult<i32> {
+        let wakes = lock(&self.wakes);
+        wakes.as_ref().map(AsRawFd::as_raw_fd).ok_or_else(|| PyRuntimeError::new_err("the worker has ended"))
+    }
+
+    /// Closes the pipe. From now on, nothing wakes the loop.
+    pub fn close(&self) {
+        *lock(&self.wake) = None;
+        *lock(&self.wakes) = None;
     }
 
     /// Removes and returns all events.
     pub fn fetch(&self) -> Vec<News> {
-        let _ = (&self.wakes).read(&mut [0; 64]); // removes the bytes that woke the loop, one per list
+        if let Some(mut wakes) = lock(&self.wakes).as_ref() {
+            let _ = wakes.read(&mut [0; 64]); // removes the bytes that woke the loop, one per list
+        }
         self.is_blocked.store(false, Ordering::Relaxed);
         std::mem::take(&mut *lock(&self.news))
     }
@@ -81,8 +91,8 @@ impl Inbox {
             all.push(news);
             all.len() == 1
         };
-        if was_empty {
-            let _ = (&self.wake).write(&[1]); // if the pipe is full, the loop is awake; if it is closed, it has no reader
+        if was_empty && let Some(mut wake) = lock(&self.wake).as_ref() {
+            let _ = wake.write(&[1]); // if the pipe is full, the loop is awake
         }
     }
 

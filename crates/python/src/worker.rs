@@ -150,8 +150,13 @@ impl Station {
     }
 
     /// Returns the descriptor that the loop watches.
-    fn fileno(&self) -> i32 {
+    fn fileno(&self) -> PyResult<i32> {
         self.inbox.fileno()
+    }
+
+    /// Closes the descriptor after the run, when the loop no longer watches it.
+    fn close(&self) {
+        self.inbox.close();
     }
 
     /// Works until it is stopped, and then shuts down. Returns the counts of outcomes.

@@ -468,8 +468,11 @@ class Station:
 
     def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
     def fileno(self) -> int:
-        """Returns the descriptor that the loop watches. It is readable when there are new
-        events."""
+        """Returns the descriptor that the loop watches. It is readable when there are new events.
+        Raises ``RuntimeError`` after ``close``."""
+    def close(self) -> None:
+        """Closes the descriptor, when the loop no longer watches it. Calls can still be
+        answered."""
     @overload
     def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]:
         """Works until it is stopped, and then shuts down. Returns the counts of outcomes. Call it

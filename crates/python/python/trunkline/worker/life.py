@@ -118,6 +118,7 @@ class Life:
         finally:
             self._loop.remove_reader(self._station.fileno())
             self._release_unbegun()
+            self._station.close()  # this object is in cycles, so its end would have to wait for the garbage collector
             self._threads.close()
             if self._processes is not None:
                 self._processes.close()

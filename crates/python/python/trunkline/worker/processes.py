@@ -191,6 +191,9 @@ class Processes:
         for process in list(self._all):
             process.join()
         self._all.clear()
+        # A process keeps its pipe open, and this object is in cycles, which only the garbage collector
+        # ends.
+        self._idle.clear()
 
     def _kill(self) -> None:
         for process in list(self._all):
@@ -233,7 +236,8 @@ class Processes:
                 return
 
     def _give_back(self, process: _Process) -> None:
-        self._idle.append(process)
+        if not self._is_closed:
+            self._idle.append(process)
         self._wake()
 
     def _replace(self, process: _Process) -> None:
