@@ -54,3 +54,36 @@ def test_direct_message_between_threads(url: str) -> None:
         receiving = threads.submit(mails.consumer("notify").receive_direct)
         sent = mails.send_direct({"to": "ada"})
         assert receiving.result(30).id == sent
+
+
+def test_closed_consumer_waits_for_no_direct_messages(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, mails = await opened(url)
+        theirs = Db.connect(url).queue("mails", dict)
+
+        async def until_waiting(count: int) -> None:
+            with psycopg.connect(url, autocommit=True) as connection:
+                while connection.execute("select count(*) from trunkline.waiting").fetchone() != (count,):
+                    await asyncio.sleep(0.01)
+
+        async with mails.consumer("notify") as consumer:
+            cancelled = asyncio.create_task(consumer.receive_direct())
+            await until_waiting(1)
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            sent = await mails.send_direct({"to": "ada"})
+        while (await mails.stats()).messages != 1:  # the message that was on its way
+            await asyncio.sleep(0.01)
+        await until_waiting(0)
+        assert (await consumer.receive_direct()).id == sent, "the consumer can be used again"
+        consumer.close()
+        await until_waiting(0)
+
+        with theirs.consumer("notify") as blocking, ThreadPoolExecutor(1) as threads:
+            receiving = threads.submit(blocking.receive_direct)
+            sent = await mails.send_direct({"to": "bob"})
+            received = await asyncio.wrap_future(receiving)
+            assert received.id == sent
+        await until_waiting(0)
+
+    run(story())

@@ -43,7 +43,10 @@ class Consumer(Generic[T]):
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
         self._queue = queue
-        self._native = queue.native.consumer(wait_of(wait))
+        self._wait = wait_of(wait)
+        self._native = queue.native.consumer(self._wait)
+        #: True if the native consumer may wait for direct messages.
+        self._is_direct = False
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
@@ -72,7 +75,8 @@ class Consumer(Generic[T]):
         notification of :meth:`Queue.send_direct`. Use this method if messages are few and must
         arrive quickly. If the call is cancelled while a message is on its way, the next call
         returns that message. If there is no next call, the message is enqueued when the consumer is
-        garbage-collected."""
+        closed or garbage-collected."""
+        self._is_direct = True
         while True:
             offer = await arrival(self._native.receive_direct(bridge()))
             for message in offer.accept(self._queue.codec.decode) or ():
@@ -100,7 +104,9 @@ class Consumer(Generic[T]):
             self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
     def close(self) -> None:
-        """Releases the prefetched messages. The consumer can be used again."""
+        """Releases the prefetched messages, and stops waiting for direct messages. The consumer can
+        be used again."""
+        self._end_direct()
         if ahead := self._taken_ahead():
             self._queue.native.release_unheard(ahead)
 
@@ -110,6 +116,7 @@ class Consumer(Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end_direct()
         ahead = self._taken_ahead()
         if ahead:
             # Waits, so that a program that exits afterwards has released everything. If a message
@@ -119,6 +126,13 @@ class Consumer(Generic[T]):
             if release.done():
                 with suppress(TrunklineError):
                     release.result()
+
+    def _end_direct(self) -> None:
+        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
+        and enqueues a message that is on its way to it."""
+        if self._is_direct and self._process == os.getpid():
+            self._is_direct = False
+            self._native = self._queue.native.consumer(self._wait)
 
     def _taken_ahead(self) -> list[Lease]:
         """Removes the prefetched messages, and returns the leases that must be released. In a fork,

@@ -188,7 +188,10 @@ class Consumer(Generic[T]):
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
         self._queue = queue
-        self._native = queue.native.consumer(wait_of(wait))
+        self._wait = wait_of(wait)
+        self._native = queue.native.consumer(self._wait)
+        #: True if the native consumer may wait for direct messages.
+        self._is_direct = False
         self._prefetch = 1 if takes else max(1, prefetch)
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
@@ -204,6 +207,7 @@ class Consumer(Generic[T]):
     def receive_direct(self) -> Message[T]:
         """Waits for one message, delivered at most once, which may arrive inside a notification of
         :meth:`Queue.send_direct`."""
+        self._is_direct = True
         while True:
             for message in self._native.receive_direct(None).accept(self._queue.codec.decode) or ():
                 return message  # if there is none, the payload could not be read
@@ -242,11 +246,19 @@ class Consumer(Generic[T]):
             self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
     def close(self) -> None:
-        """Releases the prefetched messages, and waits for the release. The consumer can be used
-        again."""
+        """Releases the prefetched messages, waits for the release, and stops waiting for direct
+        messages. The consumer can be used again."""
+        self._end_direct()
         if ahead := self._taken_ahead():
             with suppress(TrunklineError):  # the messages then return when their leases end
                 self._queue.release(ahead)
+
+    def _end_direct(self) -> None:
+        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
+        and enqueues a message that is on its way to it."""
+        if self._is_direct and self._process == os.getpid():
+            self._is_direct = False
+            self._native = self._queue.native.consumer(self._wait)
 
     def _taken_ahead(self) -> list[Lease]:
         """Removes the prefetched messages, and returns the leases that must be released. In a fork,
