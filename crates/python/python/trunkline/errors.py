@@ -35,7 +35,7 @@ class TrunklineError(Exception):
         super().__init__(text)
         #: The SQLSTATE of the server's error, if the server reported one.
         self.sqlstate = sqlstate
-        #: The messages whose lease was lost; empty for every other error.
+        #: The ids of the messages whose leases were lost; empty for every other error.
         self.lost_ids = list(lost_ids)
         #: True if the connection broke before the answer: the call may or may not have taken
         #: effect.
@@ -67,7 +67,8 @@ class TrunklineError(Exception):
 
 class LeaseLost(TrunklineError):
     """The leases of ``lost_ids`` had already ended: another consumer may have these messages now.
-    The other messages of the call are settled."""
+    The other messages of the call are settled. In a transaction of your own, nothing of the call
+    takes effect, and ``lost_ids`` is empty."""
 
 
 class OutcomeUnknown(TrunklineError):

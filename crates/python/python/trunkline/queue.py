@@ -109,8 +109,8 @@ class Queue(Generic[T]):
         """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, inside the
         notification that wakes it. Nothing is stored, so the message is lost if that consumer
         crashes. The message is enqueued instead if no consumer waits, if it takes more than about
-        5,900 bytes with its metadata, if it has a delay, a priority, a unique key or columns, or if
-        the queue is paused or has limits."""
+        5,900 bytes with its metadata, if it has a delay, a key, a priority, a unique key or
+        columns, or if the queue is paused or has limits."""
         return await self.native.send_direct(bridge(), encoded(self.codec, message))
 
     def draft(self, payload: T) -> Draft[T]:

@@ -166,8 +166,9 @@ class App:
         """Enqueues the payload for a task at every tick: see :class:`Schedule`. :meth:`setup`
         stores the schedule. Write this decorator above ``task``.
 
-        The schedule is named after the function unless ``name`` is given. A second schedule of a
-        task, or of a function of the same name in another module, needs a ``name``."""
+        The schedule is named after the function, in lower case, unless ``name`` is given. A second
+        schedule of a task, or of a function of the same name in another module, needs a
+        ``name``."""
 
         def decorate(task: Task[T]) -> Task[T]:
             if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # without a type checker, the order may be wrong
@@ -266,9 +267,10 @@ class App:
     ) -> Coroutine[Any, Any, Summary]:
         """Runs a worker until the call is cancelled, or until :meth:`stop`. Then it shuts down
         gracefully: running handlers may finish within ``shutdown_after``; after that their messages
-        are released, without counting an attempt. Returns the counts of outcomes. ``processes`` is
-        the maximum number of running handlers of tasks with ``place="process"``, each in its own
-        process; the default is one per processor.
+        are released, without counting an attempt. After :meth:`stop` it returns the counts of
+        outcomes; a cancelled call raises ``CancelledError`` when the shutdown has ended.
+        ``processes`` is the maximum number of running handlers of tasks with ``place="process"``,
+        each in its own process; the default is one per processor.
 
         With ``reports``, the worker writes a row into the table ``trunkline.worker`` for each queue
         every ten seconds. The row contains the number of messages handled and failed, the handlers'

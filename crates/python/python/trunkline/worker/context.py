@@ -123,8 +123,9 @@ class Context:
     # returning a coroutine that never runs.
 
     def extend(self, by: Duration) -> Coroutine[Any, Any, None]:
-        """Makes the lease end ``by`` from now. The worker renews leases itself while a
-        handler runs. This method is for code that will block the worker's event loop."""
+        """Makes the lease end ``by`` from now. The worker renews leases itself while a handler
+        runs, even if the handler blocks the event loop. So only handlers that then call
+        :meth:`ends_elsewhere` need this method."""
         return _end_of(self._delivery.extend(_loop("extend"), seconds(by)))
 
     def extend_in_thread(self, by: Duration) -> None:
