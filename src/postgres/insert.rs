@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     postgres::{
         array::Elements,
-        db::{Class, Db, told_to_user},
+        db::{Class, Db, Session, told_to_user},
         params::Params,
         rows::Rows,
         run::read,
@@ -82,12 +82,43 @@ impl<P, R> Insert<P, R> {
 impl<P: Params, R> Insert<P, R> {
     /// Returns the text of the statement and its parameters. `probe` is the description of the
     /// statement that [`Insert::probe`] returns.
-    fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
-        let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
+    fn filled(&self, probe: &Prepared, rows: &[P]) -> Result<Filled<R>> {
+        let text = self.text(&probe.columns).map_err(|failure| {
+            probe.columns.doubt();
+            told_to_user(0, &probe.text, failure)
+        })?;
         let mut arrays = Arrays::of(&probe.columns);
-        arrays.extend(rows).map_err(|failure| told_to_user(0, &text, failure))?;
-        Ok((text, arrays))
+        arrays.extend(rows).map_err(|failure| {
+            probe.columns.doubt_after(&failure);
+            told_to_user(0, &text, failure)
+        })?;
+        Ok(Filled { text, arrays, shape: PhantomData })
     }
+}
+
+impl<R: Rows> Filled<R> {
+    /// Runs the statement. If its failure may be one of the types, marks them as outdated.
+    async fn run(self, session: &Session, types: &Columns) -> Result<R> {
+        let Self { text, arrays, .. } = self;
+        let gather = |prepared: &[Prepared]| {
+            let mut group = Group::new();
+            arrays.with(|params| group.push(&prepared[0], params)).map(|()| group)
+        };
+        let outcome = session.together(std::iter::once(&*text), gather).await;
+        let (answer, prepared) = outcome.map_err(|failure| {
+            if failure.may_be_of_types() {
+                types.set_outdated();
+            }
+            told_to_user(0, &text, failure)
+        })?;
+        read(&answer, 0, &prepared[0].columns, &text)
+    }
+}
+
+/// Describes the statement that [`Insert::probe`] returns.
+async fn described(session: &Session, probe: &str) -> Result<Prepared> {
+    let types = session.connection().prepare(probe).await;
+    types.map_err(|failure| told_to_user(0, probe, failure.of_statement(0, probe)))
 }
 
 impl Db {
@@ -103,17 +134,19 @@ impl Db {
         insert: &Insert<P, R>,
         rows: impl IntoIterator<Item = P>,
     ) -> Result<R> {
+        let rows: Vec<P> = rows.into_iter().collect();
         let (session, probe) = (self.session(Class::Run).await?, insert.probe());
-        let types = session.connection().prepare(&probe).await;
-        let types = types.map_err(|failure| told_to_user(0, &probe, failure.of_statement(0, &probe)))?;
-        let (text, arrays) = insert.filled(&types, rows)?;
-        let gather = |prepared: &[Prepared]| {
-            let mut group = Group::new();
-            arrays.with(|params| group.push(&prepared[0], params)).map(|()| group)
-        };
-        let outcome = session.together(std::iter::once(&*text), gather).await;
-        let (answer, prepared) = outcome.map_err(|failure| told_to_user(0, &text, failure))?;
-        read(&answer, 0, &prepared[0].columns, &text)
+        let was_known = session.connection().prepared(&probe).is_some();
+        let types = described(&session, &probe).await?;
+        match insert.filled(&types, &rows)?.run(&session, &types.columns).await {
+            // Tries again, because no row was inserted: the type of a column no longer exists.
+            // Boxed, so that other calls have no room for this.
+            Err(_) if was_known && types.columns.is_outdated() => {
+                let types = described(&session, &probe).await?;
+                Box::pin(insert.filled(&types, &rows)?.run(&session, &types.columns)).await
+            }
+            outcome => outcome,
+        }
     }
 }
 
@@ -129,9 +162,18 @@ impl Transaction {
         rows: impl IntoIterator<Item = P>,
     ) -> Result<Pending<R>> {
         let types = self.prepared(&insert.probe()).await?;
-        let (text, arrays) = insert.filled(&types, rows)?;
+        let Filled { text, arrays, .. } = insert.filled(&types, &rows.into_iter().collect::<Vec<_>>())?;
+        let prepared = self.prepared(&text).await.inspect_err(|_| types.columns.set_outdated())?;
+        prepared.columns.names_types_of(types.columns); // if it fails later, they are described again
         self.send(&Statement::of(text), arrays).await
     }
+}
+
+/// The text of an insert, and its parameters.
+struct Filled<R> {
+    text: String,
+    arrays: Arrays,
+    shape: PhantomData<fn() -> R>,
 }
 
 struct Arrays(Vec<Array>);
@@ -149,7 +191,7 @@ impl Arrays {
         Self(columns.columns.iter().map(|(_, ty)| array(ty)).collect())
     }
 
-    fn extend<P: Params>(&mut self, rows: impl IntoIterator<Item = P>) -> std::result::Result<(), WireError> {
+    fn extend<P: Params>(&mut self, rows: &[P]) -> std::result::Result<(), WireError> {
         for row in rows {
             row.with(|values| {
                 if values.len() != self.0.len() {

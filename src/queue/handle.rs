@@ -46,12 +46,17 @@ impl Db {
     /// There is no such queue ([`Error::is_no_queue`]), its payloads have another type
     /// ([`Error::is_wrong_type`]), or this library does not support the version of the schema.
     pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
-        let queue = self.queue_of_any(name).await?;
-        queue.column.check::<T>(name)?;
+        let mut queue = self.queue_of_any(name, false).await?;
+        if queue.column.check::<T>(name).is_err() {
+            // Since the type was looked up, it may have got labels, fields or another name.
+            queue = self.queue_of_any(name, true).await?;
+            queue.column.check::<T>(name)?;
+        }
         Ok(Queue { shared: Arc::new(queue), payload: PhantomData })
     }
 
-    async fn queue_of_any(&self, name: &str) -> Result<Shared> {
+    /// Opens a queue. If `is_again` is set, looks its type up again, although it is cached.
+    async fn queue_of_any(&self, name: &str, is_again: bool) -> Result<Shared> {
         let rows = self.describe(Some(name)).await?;
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let description = Description::of(row)?;
@@ -59,7 +64,7 @@ impl Db {
         let kind = QueueKind::of(description.priorities, description.partitions);
         let sql = Statements::of(self.schema(), name, description.created_at, kind);
         let payload_type = &sql.payload_type;
-        let column = |session: Arc<Session>| async move { session.column_type(payload_type).await };
+        let column = |session: Arc<Session>| async move { session.column_type(payload_type, is_again).await };
         let column = self.with_lock_waits(Class::Main, column).await.map_err(|error| error.or_no_queue(name))?;
         let column = column.and_then(PayloadColumn::new).ok_or_else(|| {
             Error::invalid(format!("the table of queue {name:?} was changed: its payload is not an array"))

@@ -65,6 +65,7 @@ mod compat;
 mod round_trips;
 mod left_behind;
 mod changed_columns;
+mod changed_types;
 mod asides;
 mod pooler;
 mod tls;

@@ -94,7 +94,10 @@ fn open<'a, P: BorrowToSql>(
     let mut group = Group::new();
     let expected = statement.params().len();
     let opened = match params.len() == expected {
-        true => group.open_portal(&name, statement.prepared(), params).map_err(Error::from),
+        true => {
+            let opened = group.open_portal(&name, statement.prepared(), params);
+            opened.inspect_err(|failure| statement.prepared().columns.doubt_after(failure)).map_err(Error::from)
+        }
         false => Err(Error::parameters(params.len(), expected)),
     };
     async move {

@@ -296,8 +296,12 @@ impl Session {
         self.connection.batch(text).await.map_err(|failure| told(what, failure))
     }
 
-    /// Returns the type of the first column in a statement's result.
-    pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
+    /// Returns the type of the first column in a statement's result. If `is_again` is set, asks the
+    /// server even if the statement is cached.
+    pub async fn column_type(&self, sql: &Sql, is_again: bool) -> Result<Option<tokio_postgres::types::Type>> {
+        if is_again {
+            self.connection.forget(&sql.text);
+        }
         let prepared = self.connection.prepare(&sql.text).await.map_err(|failure| told(sql.name, failure))?;
         Ok(prepared.columns.columns.first().map(|(_, ty)| ty.clone()))
     }

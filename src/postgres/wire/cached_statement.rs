@@ -64,7 +64,9 @@ impl Descriptions {
     }
 
     pub fn forget(&self, text: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
+        if let Some(columns) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text) {
+            columns.set_outdated();
+        }
     }
 }
 
@@ -82,6 +84,17 @@ impl CachedStatement {
 
     pub fn answered(&self, answer: Result<Arc<Signature>, WireError>) {
         self.answer.send_replace(Some(answer));
+    }
+
+    /// Returns true if the statement may have other types now, so that it must be prepared again.
+    pub fn is_outdated(&self) -> bool {
+        self.typed.get().is_some_and(|columns| columns.is_outdated())
+    }
+
+    pub fn set_outdated(&self) {
+        if let Some(columns) = self.typed.get() {
+            columns.set_outdated();
+        }
     }
 
     /// Returns the error of the preparation, if the preparation is known to have failed.

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use postgres_types::{Field, FromSql, Kind, Oid, Type};
@@ -101,6 +102,7 @@ impl Connection {
             columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
         }
         columns.facts.clone_from(&described.facts);
+        columns.described = Some(Instant::now());
         Ok(columns)
     }
 

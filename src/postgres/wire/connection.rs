@@ -93,8 +93,10 @@ impl Connection {
     /// groups need must not be part of it.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
-        if let Some(named) = queued.named.get(text) {
-            return Ok(named.clone());
+        match queued.named.get(text) {
+            Some(named) if !named.is_outdated() => return Ok(named.clone()),
+            Some(_) => queued.forget(text),
+            None => {}
         }
         check(&queued)?;
         let named = Arc::new(CachedStatement::new(format!("t{}", queued.names + 1), text.into()));
@@ -105,8 +107,9 @@ impl Connection {
         frontend::describe(b'S', &named.name, &mut bytes).map_err(WireError::encode)?;
         frontend::sync(&mut bytes);
         if queued.named.len() >= KEPT {
-            forget_one(&mut queued)?;
+            forget_one(&mut queued);
         }
+        close_unused(&mut queued)?;
         queued.names += 1;
         queued.out().extend_from_slice(&bytes);
         queued.groups.push_back(AwaitedGroup::new(To::CachedStatement(named.clone())));
@@ -119,7 +122,7 @@ impl Connection {
     /// Removes a statement from the cache because its table or type has changed. The next use
     /// prepares the statement again.
     pub fn forget(&self, text: &str) {
-        self.shared.lock().named.remove(text);
+        self.shared.lock().forget(text);
         if let Some(unnamed) = &self.unnamed {
             unnamed.forget(text);
         }
@@ -128,7 +131,7 @@ impl Connection {
     /// Removes the failed statement from the cache if its table or type has changed.
     pub fn forget_outdated(&self, failure: &WireError) {
         if let WireError::Server { text: Some(text), .. } = failure
-            && failure.is_outdated()
+            && failure.may_be_of_types()
         {
             self.forget(text);
         }
@@ -242,7 +245,7 @@ impl Connection {
             return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
         }
         let named = self.shared.lock().named.get(text)?.clone();
-        let columns = named.typed.get()?.clone();
+        let columns = named.typed.get().filter(|columns| !columns.is_outdated())?.clone();
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
     }
 
@@ -283,12 +286,19 @@ pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes an arbitrary statement that no caller and no group uses, if there is one. A program with
+/// Forgets an arbitrary statement that no caller and no group uses, if there is one. A program with
 /// this many different texts probably writes values into them.
-fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
+fn forget_one(queued: &mut Queued) {
     let unused = queued.named.iter().find(|(_, named)| Arc::strong_count(named) == 1);
-    let Some(text) = unused.map(|(text, _)| text.clone()) else { return Ok(()) };
-    if let Some(named) = queued.named.remove(&text) {
+    if let Some(text) = unused.map(|(text, _)| text.clone()) {
+        queued.forget(&text);
+    }
+}
+
+/// Closes the forgotten statements that no caller and no group uses any more.
+fn close_unused(queued: &mut Queued) -> Result<(), WireError> {
+    let unused: Vec<_> = queued.forgotten.extract_if(.., |named| Arc::strong_count(named) == 1).collect();
+    for named in unused {
         frontend::close(b'S', &named.name, queued.out()).map_err(WireError::encode)?;
         frontend::sync(queued.out());
         queued.groups.push_back(AwaitedGroup::new(To::NoCaller));

@@ -60,6 +60,14 @@ impl WireError {
         (has_changed || is_of_type) && error.context.as_deref().is_none_or(is_of_portal)
     }
 
+    /// Returns true if the statement may have failed because its text names a type that has been
+    /// dropped or renamed since then, or because an encoded parameter contains the type's number.
+    /// No part of its group has taken effect. As above, errors with a context do not count.
+    pub fn may_be_of_types(&self) -> bool {
+        let is_missing = |error: &ServerError| ["42", "3F"].iter().any(|class| error.code.code().starts_with(class));
+        self.is_outdated() || matches!(self, Self::Server { error, .. } if is_missing(error) && error.context.is_none())
+    }
+
     /// Returns true if this error is only a consequence of an earlier error in the transaction:
     /// "current transaction is aborted", or its `begin` has failed.
     pub fn only_follows(&self) -> bool {

@@ -137,33 +137,26 @@ impl Group {
 
     /// Adds a statement like [`Group::push`], but requests only the first rows.
     /// [`Group::push_more`] requests the next rows in the same transaction.
-    pub fn push_rows(
+    pub fn push_rows<P: BorrowToSql>(
         &mut self,
         prepared: &Prepared,
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: &[P],
         portal: Portal<'_>,
     ) -> Result<(), WireError> {
         let Prepared { text, named, columns } = prepared;
-        match named {
-            Some(named) => {
-                self.bind_named(named, &columns.parameters, parameters, portal)?;
+        let added = match named {
+            Some(named) => self.bind_named(named, &columns.parameters, parameters, portal).map(|()| {
                 self.soils |= named.soils;
                 self.places.push(text, Some(named), None);
-                Ok(())
-            }
+            }),
             None => self.parse_and_bind(text, &columns.parameters, parameters, portal, Some(columns)),
-        }
+        };
+        added.inspect_err(|failure| columns.doubt_after(failure))
     }
 
     /// Adds a statement like [`Group::push`]. The parameters may be values or references.
     pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
-        let Prepared { text, named, columns } = prepared;
-        let Some(named) = named else {
-            return self.parse_and_bind(text, &columns.parameters, parameters, ALL, Some(columns));
-        };
-        self.bind_named(named, &columns.parameters, parameters, ALL)?;
-        self.places.push(text, Some(named), None);
-        Ok(())
+        self.push_rows(prepared, parameters, ALL)
     }
 
     /// Adds a statement that the server parses with these types, describes and runs, but forgets.

@@ -42,6 +42,8 @@ pub(super) struct Queued {
     /// The groups that await their replies, oldest first. Replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
+    /// Statements that the next uses of their texts prepare again, and that must be closed.
+    pub forgotten: Vec<Arc<CachedStatement>>,
     pub names: u64,
     pub ended: Option<Why>,
     /// True if the last caller is gone. The driver then ends the session after the last reply.
@@ -204,6 +206,14 @@ impl Queued {
     /// Returns the buffer to which the next group is appended.
     pub fn out(&mut self) -> &mut BytesMut {
         self.behind_copy.as_mut().unwrap_or(&mut self.bytes)
+    }
+
+    /// Removes a statement from the cache, so that the next use of its text prepares it again.
+    pub fn forget(&mut self, text: &str) {
+        if let Some(named) = self.named.remove(text) {
+            named.set_outdated();
+            self.forgotten.push(named);
+        }
     }
 
     /// Returns true if the server waits for the data of an open copy.

@@ -1,14 +1,22 @@
 //! Rows in the binary format. The caller decodes them column by column.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, Type, WrongType};
 
+use super::WireError;
 use crate::error::{Error, Kind, Result};
+
+/// The time for which a description is not doubted. A program whose types do not fit prepares its
+/// statement again after this time, and not at each use.
+const TRUSTED: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "the columns of an answer have no other name")]
@@ -20,7 +28,11 @@ pub(crate) struct Columns {
     /// Properties of each column that are not needed for decoding. Empty if the server has not
     /// described them.
     pub facts: Vec<ColumnFacts>,
-    /// True if the statement has other columns now, so that it must be described again.
+    /// The time of the server's description, if this value comes from one.
+    pub described: Option<Instant>,
+    /// The columns whose types the statement's text names, if it was made from a description.
+    named_types: Mutex<Option<Arc<Self>>>,
+    /// True if the statement may have other types now, so that it must be described again.
     outdated: AtomicBool,
 }
 
@@ -45,6 +57,31 @@ impl Columns {
 
     pub fn set_outdated(&self) {
         self.outdated.store(true, Ordering::Relaxed);
+        if let Some(types) = self.named_types.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            types.set_outdated();
+        }
+    }
+
+    /// Records that the statement's text names the types of these columns. They become outdated
+    /// with this statement.
+    pub fn names_types_of(&self, types: Arc<Self>) {
+        *self.named_types.lock().unwrap_or_else(PoisonError::into_inner) = Some(types);
+    }
+
+    /// Makes the next use of the statement describe it again, because a value does not fit its
+    /// type. The server does not report that the type has changed: that of the table's column to
+    /// which a parameter belongs, or the labels or fields of a user's type.
+    pub fn doubt(&self) {
+        if self.described.is_some_and(|at| at.elapsed() >= TRUSTED) {
+            self.set_outdated();
+        }
+    }
+
+    /// Doubts the types of the parameters if a parameter of another type was the failure.
+    pub fn doubt_after(&self, failure: &WireError) {
+        if matches!(failure, WireError::Encode(cause) if cause.is::<WrongType>()) {
+            self.doubt();
+        }
     }
 }
 
@@ -170,11 +207,16 @@ impl<'a> Values<'a> {
             .ok_or_else(|| format!("the statement has {} columns, fewer than are read", columns.len()))?;
         let value = match T::accepts(ty) {
             true => self.skip().and_then(|value| T::from_sql_nullable(ty, value)),
-            false => Err(format!(
-                "{}; cast it in the statement, for example to text, or implement FromSql for a type of your own",
-                WrongType::new::<T>(ty.clone())
-            )
-            .into()),
+            false => {
+                if Type::from_oid(ty.oid()).is_none() {
+                    self.columns.doubt(); // the server reports any other change
+                }
+                Err(format!(
+                    "{}; cast it in the statement, for example to text, or implement FromSql for a type of your own",
+                    WrongType::new::<T>(ty.clone())
+                )
+                .into())
+            }
         };
         value.map_err(|wrong| format!("column {name:?}: {wrong}").into())
     }
