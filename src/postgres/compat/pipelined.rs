@@ -34,13 +34,26 @@ impl Client {
 /// The collected statements are sent together, in one round trip, when a handle is awaited or when
 /// [`Pipelined::finish`] is called. They run in one transaction. If a statement fails, none of them
 /// takes effect, and all of their handles and `finish` return the error. If the view is dropped,
-/// statements that have not been sent are discarded.
+/// statements that have not been sent are discarded, and their handles return an error.
 ///
 /// A method waits only if the text of its statement must first be prepared.
 #[derive(Debug)]
 pub struct Pipelined<'a> {
     client: &'a Client,
-    gathered: Arc<Gathered>,
+    gathered: ViewGroup,
+}
+
+/// The collected statements of a view. Discards those that were not sent when the view is dropped,
+/// even if a handle waits for them, because the view's transaction may end next.
+#[derive(Debug, Default)]
+struct ViewGroup(Arc<Gathered>);
+
+impl Drop for ViewGroup {
+    fn drop(&mut self) {
+        let mut gathered = self.0.lock();
+        gathered.group = Group::new();
+        gathered.statements.clear();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +63,9 @@ struct Gathered(Mutex<OpenGroup>);
 struct OpenGroup {
     group: Group,
     reply: Arc<Sent>,
+    /// The statements of the group that are closed when they are dropped. If that was before the
+    /// group is sent, the server could not run them.
+    statements: Vec<Statement>,
     sent: Vec<Arc<Sent>>,
 }
 
@@ -66,12 +82,13 @@ impl Gathered {
         let (group, reply) = (std::mem::take(&mut gathered.group), std::mem::take(&mut gathered.reply));
         reply.set(client.connection.send(group));
         gathered.sent.push(reply);
+        gathered.statements.clear();
     }
 }
 
 impl<'a> Pipelined<'a> {
     pub(super) fn new(client: &'a Client) -> Self {
-        Self { client, gathered: Arc::default() }
+        Self { client, gathered: ViewGroup::default() }
     }
 
     /// Adds a statement that returns rows.
@@ -133,8 +150,8 @@ impl<'a> Pipelined<'a> {
     /// # Errors
     /// The first error of a statement, or an error if the connection broke.
     pub async fn finish(&self) -> Result<(), Error> {
-        self.gathered.flush(&self.client.inner);
-        let sent = std::mem::take(&mut self.gathered.lock().sent);
+        self.gathered.0.flush(&self.client.inner);
+        let sent = std::mem::take(&mut self.gathered.0.lock().sent);
         let mut first = Ok(());
         for reply in sent {
             let reply = reply.answer().await;
@@ -153,10 +170,13 @@ impl<'a> Pipelined<'a> {
         read: fn(&Statement, &Reply, usize) -> Result<R, Error>,
     ) -> Result<Answer<R>, Error> {
         let statement = self.client.inner.statement(statement.form()).await?;
-        let mut gathered = self.gathered.lock();
+        let mut gathered = self.gathered.0.lock();
         let place = gathered.group.len();
         query::push(&mut gathered.group, &statement, params)?;
-        let (client, gathered, reply) = (self.client.inner.clone(), self.gathered.clone(), gathered.reply.clone());
+        if !statement.is_kept() && gathered.statements.last().is_none_or(|last| !last.is_same(&statement)) {
+            gathered.statements.push(statement.clone());
+        }
+        let (client, gathered, reply) = (self.client.inner.clone(), self.gathered.0.clone(), gathered.reply.clone());
         Ok(Answer { client, gathered, reply, statement, place, waiting: None, read, shape: PhantomData })
     }
 }
@@ -180,6 +200,9 @@ impl<R> Future for Answer<R> {
         let this = self.get_mut();
         if !this.reply.is_sent() {
             this.gathered.flush(&this.client);
+        }
+        if !this.reply.is_sent() {
+            return Poll::Ready(Err(Error::other("the statement was not sent before its pipelined view was dropped")));
         }
         let reply = ready!(this.reply.poll(&mut this.waiting, context));
         Poll::Ready(match &*reply {

@@ -96,6 +96,11 @@ impl Statement {
         Self::kept(Prepared { text: self.0.prepared.text.clone(), named: None, columns })
     }
 
+    /// Returns true if the other value is a clone of this one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(super) fn prepared(&self) -> &Prepared {
         &self.0.prepared
     }

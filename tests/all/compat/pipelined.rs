@@ -77,3 +77,49 @@ async fn pipelined_statements_take_effect_together_or_not_at_all() {
     drop(pipelined);
     assert!(client.query("select n from t", &[]).await.expect("read").is_empty(), "what was not sent is discarded");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_statement_is_closed_after_its_queued_uses() {
+    let (_distance, mut client) = far_away().await;
+    let open = "select count(*) from pg_prepared_statements where name like 'c%'";
+    let insert = client.prepare("insert into t values ($1)").await.expect("prepared");
+    let count = client.prepare("select count(*) from t").await.expect("prepared");
+    let pipelined = client.pipelined();
+    for n in 0..3_i32 {
+        drop(pipelined.execute(&insert, &[&n]).await.expect("queued"));
+    }
+    drop(insert);
+    let counted = pipelined.query_one(&count, &[]).await.expect("queued");
+    drop(count);
+    pipelined.finish().await.expect("the statements are still there");
+    assert_eq!(counted.await.expect("read").get::<_, i64>(0), 3);
+    assert_eq!(client.query_one(open, &[]).await.expect("read").get::<_, i64>(0), 0, "both are closed now");
+
+    let transaction = client.transaction().await.expect("begun");
+    let insert = transaction.prepare("insert into t values ($1)").await.expect("prepared");
+    let pipelined = transaction.pipelined();
+    drop(pipelined.execute(&insert, &[&3_i32]).await.expect("queued"));
+    drop(insert);
+    let unsent = pipelined.query("select n from t", &[]).await.expect("queued");
+    assert_eq!(unsent.await.expect("the reply sends both").len(), 4);
+    let insert = transaction.prepare("insert into t values ($1)").await.expect("prepared");
+    let discarded = transaction.pipelined();
+    drop(discarded.execute(&insert, &[&4_i32]).await.expect("queued"));
+    drop((insert, discarded));
+    assert_eq!(transaction.query_one(open, &[]).await.expect("read").get::<_, i64>(0), 0, "what is discarded, too");
+    drop(pipelined);
+    transaction.commit().await.expect("committed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statement_of_a_dropped_view_is_not_sent_after_its_transaction() {
+    let (_distance, mut client) = far_away().await;
+    let transaction = client.transaction().await.expect("begun");
+    let pipelined = transaction.pipelined();
+    let answer = pipelined.execute("insert into t values ($1)", &[&1_i32]).await.expect("queued");
+    drop(pipelined);
+    transaction.rollback().await.expect("rolled back");
+    let error = answer.await.expect_err("it was not sent").to_string();
+    assert!(error.contains("view was dropped"), "{error}");
+    assert!(client.query("select n from t", &[]).await.expect("read").is_empty(), "nothing was inserted");
+}
