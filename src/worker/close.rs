@@ -5,8 +5,8 @@ use std::{pin::pin, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::message::payload::Payload;
-use crate::worker::{outage::Outage, station::Station};
+use crate::queue::{message::payload::Payload, observe::metric::End};
+use crate::worker::{held::GivenUp, outage::Outage, station::Station};
 
 /// The time that notified handlers have to end after the shutdown limit.
 const GRACE: Duration = Duration::from_secs(1);
@@ -30,12 +30,23 @@ impl<T: Payload> Station<T> {
         let ended = async { while running.join_next().await.is_some() {} };
         let _ = timeout(GRACE, ended).await; // does not wait for a handler that blocks its thread
         let given_up = self.held().give_up_running();
+        self.count(&given_up);
         let last_words = async {
-            self.release(&given_up).await;
+            self.release(&given_up.leases).await;
             self.changed.notify_one();
             finish.await;
         };
         let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
+    }
+
+    /// Counts the messages of dropped handlers, except for those that are released later.
+    fn count(&self, given_up: &GivenUp) {
+        self.tally.add(End::Done, given_up.done);
+        self.tally.add(End::Released, given_up.released);
+        self.lose(given_up.lost);
+        if given_up.done > 0 {
+            self.queue.shared.make_room();
+        }
     }
 
     /// Settles finished messages until none are left. If a permanent error prevents that, still

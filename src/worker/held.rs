@@ -16,6 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(super) use self::closing::GivenUp;
 use self::order::{Arrival, Order, Prefetched};
 use crate::worker::{
     ahead::Ahead,

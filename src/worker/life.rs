@@ -1,7 +1,6 @@
 //! The main loop of a queue's runner: lease, start, handle, settle.
 
 use std::{
-    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -12,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::Result,
     queue::{consumer::Consumer, message::payload::Payload, wait::linger::Linger},
-    worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
+    worker::{exchange::StepExchange, hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
 /// The time without a reply after which the worker reports the database as unreachable, although it
@@ -121,7 +120,7 @@ impl<T: Payload> Station<T> {
         let was_idle = settling.is_empty() && running.is_empty() && self.held().is_given_back();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
-        let mut exchange = pin!(self.settle_and_lease(settling, n, linger));
+        let mut exchange = StepExchange::new(self, settling, n, linger);
         let mut is_silent = false;
         let (messages, arrived, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
             exchanged

@@ -1,7 +1,20 @@
 //! Gives up the worker's messages when it ends.
 
 use super::Held;
-use crate::queue::message::Lease;
+use crate::{queue::message::Lease, worker::attempt::OwnEnd};
+
+/// The messages of handlers that were dropped.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct GivenUp {
+    /// The leases that are neither lost nor ended by the handlers. The caller releases them.
+    pub leases: Vec<Lease>,
+    /// The number of messages that the handlers themselves have acknowledged.
+    pub done: usize,
+    /// The number of messages that the handlers themselves have given back.
+    pub released: usize,
+    /// The number of messages whose leases are lost, or end by transactions of unknown outcome.
+    pub lost: usize,
+}
 
 impl<T> Held<T> {
     /// Removes all waiting messages and returns their leases, so that the caller can release them.
@@ -21,15 +34,18 @@ impl<T> Held<T> {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
-    /// Removes all running messages. Returns the leases that are not lost; the caller releases them
-    /// after the handlers have been dropped.
-    pub fn give_up_running(&mut self) -> Vec<Lease> {
-        let mut given_up = Vec::new();
+    /// Removes all running messages. Call this method after the handlers have been dropped.
+    pub fn give_up_running(&mut self) -> GivenUp {
+        let mut given_up = GivenUp::default();
         for nr in 0..self.hands.len() {
-            let settled = self.hands[nr].told.as_ref().is_some_and(|told| told.is_settled());
+            let own_end = self.hands[nr].told.as_ref().map_or(OwnEnd::None, |told| told.own_end());
             for running in std::mem::take(&mut self.hands[nr].running) {
-                if !running.lost && !settled {
-                    given_up.push(running.lease);
+                match own_end {
+                    OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed if running.lost => given_up.lost += 1,
+                    OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed => given_up.leases.push(running.lease),
+                    OwnEnd::Committed => given_up.done += 1,
+                    OwnEnd::Released => given_up.released += 1,
+                    OwnEnd::Assumed | OwnEnd::Open => given_up.lost += 1, // perhaps done
                 }
                 self.groups.close(running.group);
             }

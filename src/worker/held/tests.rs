@@ -320,7 +320,7 @@ fn abandoned_messages_are_named_once() {
     assert_eq!(ids(&held.give_up_waiting()), [1026, 1027, 1028]);
     assert!(!held.is_empty());
     assert!(held.tell_all());
-    assert_eq!(ids(&held.give_up_running()), [1024, 1025]);
+    assert_eq!(ids(&held.give_up_running().leases), [1024, 1025]);
     assert!(held.is_empty());
 }
 

@@ -14,9 +14,9 @@ use tokio::{
     sync::{Semaphore, mpsc},
     time::timeout,
 };
-use trunkline::{Message, Settings, Worker};
+use trunkline::{Attempt, Failure, Message, Settings, Worker};
 
-use crate::fixture::{Place, Runs, Seen, enqueued, eventually, place};
+use crate::fixture::{Place, Runs, SOON, Seen, connect, enqueued, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
@@ -82,6 +82,70 @@ async fn handler_may_finish_in_the_last_second_of_a_shutdown() {
     }
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.released, summary.lost), (1, 1, 0), "one finished, one was given back");
+}
+
+/// Another session keeps the acknowledged message locked until the shutdown has reached its limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledgement_under_way_at_the_limit_counts_as_done() {
+    let Place { queue, sql, url, db: _db } = place(Settings::new("int8")).await;
+    let first = queue.enqueue(0).await.expect("enqueued").id();
+    queue.enqueue(1).await.expect("enqueued"); // in a row of its own
+    let (gate, alive) = (Arc::new(Semaphore::new(0)), Arc::new(()));
+    let (opens, held) = (gate.clone(), alive.clone());
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        let (gate, held) = (opens.clone(), (message.payload == 1).then(|| held.clone()));
+        async move {
+            match held {
+                None => gate.acquire().await.map(drop),
+                Some(_held) => pending().await,
+            }
+        }
+    });
+    let runs = Runs::start(worker.concurrency(2).shutdown_after(Duration::ZERO));
+    let both = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
+    eventually("both are leased", || async { sql.query_one(both, &[]).await.expect("read").get(0) }).await;
+    eventually("the other runs", || async { Arc::strong_count(&alive) == 3 }).await;
+    let mut own = connect(&url).await;
+    let locks = own.transaction().await.expect("begun");
+    locks.execute("select from trunkline.queue_q where id = $1 for update", &[&first]).await.expect("locked");
+    gate.add_permits(1);
+    // After half a second, the statement waits on a connection of its own.
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+                                  and clock_timestamp() - query_start > '700 ms')";
+    eventually("its acknowledgement waits", || async { sql.query_one(waits, &[]).await.expect("read").get(0) }).await;
+    let stopping = tokio::spawn(runs.stop());
+    eventually("the other handler is dropped", || async { Arc::strong_count(&alive) < 3 }).await;
+    locks.rollback().await.expect("unlocked");
+    let summary = stopping.await.expect("no panic");
+    assert_eq!((summary.done, summary.released, summary.lost), (1, 1, 0), "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_handler_that_has_ended_its_lease_counts_once() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
+    enqueued(&queue, 3).await;
+    let (told, mut tells) = mpsc::unbounded_channel();
+    let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let told = told.clone();
+        async move {
+            match (message.payload, message.attempt) {
+                (0, _) => attempt.transaction().await?.commit().await?,
+                (1, 1) => attempt.release().await?,
+                _ => {}
+            }
+            told.send(()).expect("the test goes on");
+            pending::<Result<(), Failure>>().await
+        }
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::ZERO));
+    for _ in 0..4 {
+        timeout(SOON, tells.recv()).await.expect("in time").expect("three handlers, and one again");
+    }
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.released, summary.lost), (1, 3, 0), "{summary:?}");
+    let stats = queue.stats().await.expect("counted");
+    assert_eq!((stats.due, stats.leased), (2, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
