@@ -1,6 +1,7 @@
 //! Tests messages inside notifications: they are fast, arrive at most once, and reach only one
 //! consumer.
 
+mod lost;
 mod senders;
 
 use std::{

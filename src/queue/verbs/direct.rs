@@ -95,6 +95,10 @@ pub(crate) struct Mailbox {
     /// True if a message did not arrive in time. The next one may then be that message, or one for
     /// a later entry, so the consumer asks the server whether it is still listed.
     is_owed: bool,
+    /// True if the reply to a statement that changes the list was lost. If the consumer is not
+    /// listed then, it may have left the list itself, or never have entered it, so that no message
+    /// is being sent to it.
+    is_unsure: bool,
     /// True if a message arrived after the last entry.
     has_received: bool,
     /// The task that adds the consumer to the list. If a call is dropped while it waits for this
@@ -119,6 +123,7 @@ impl Mailbox {
             entered: None,
             is_promised: false,
             is_owed: false,
+            is_unsure: false,
             has_received: false,
             entering: None,
             leaving: None,
@@ -147,6 +152,11 @@ impl Mailbox {
         let Some(entering) = &mut self.entering else { return Ok(()) };
         let outcome = entering.await.unwrap_or_else(|_| Err(Error::ended("wait_for", true)));
         self.entering = None;
+        match &outcome {
+            Err(error) if error.is_outcome_unknown() => self.is_unsure = true,
+            Err(_) => self.entered = None,
+            Ok(()) => {}
+        }
         outcome
     }
 
@@ -156,7 +166,7 @@ impl Mailbox {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
-                (self.has_received, self.is_promised) = (true, false);
+                (self.has_received, self.is_promised, self.is_unsure) = (true, false, false);
                 if !self.is_owed {
                     self.entered = None;
                 }
@@ -193,23 +203,39 @@ impl Mailbox {
     }
 
     /// Removes the consumer from the list. Returns false if the consumer was no longer in the list,
-    /// because a message has been sent to it. Fails with a lock error if a message is being sent in
-    /// a transaction that stays open.
+    /// because a message has been sent to it, unless `is_unsure` is set. Fails with a lock error if
+    /// a message is being sent in a transaction that stays open.
     async fn remove(&mut self) -> Result<bool> {
         let _ = self.until_entered().await; // the consumer may be listed even if that failed
+        if self.entered.is_none() {
+            return Ok(true); // it has not entered the list
+        }
+        let outcome = match self.try_to_remove().await {
+            // The next try does not show whether this one or a sender has removed the consumer.
+            Err(error) if error.is_outcome_unknown() => {
+                self.is_unsure = true;
+                self.try_to_remove().await
+            }
+            outcome => outcome,
+        };
+        self.is_promised = outcome.as_ref().is_err_and(Error::is_of_a_lock);
+        if let Ok(true) = outcome {
+            // The consumer was still listed, so a message that it has received was the late one.
+            (self.is_unsure, self.is_owed) = (false, self.is_owed && !self.has_received);
+        }
+        outcome
+    }
+
+    async fn try_to_remove(&mut self) -> Result<bool> {
         let leaving = self.leaving.get_or_insert_with(|| {
             let (shared, name) = (self.shared.clone(), self.name.clone());
             tokio::spawn(async move {
                 let sql = shared.db.statement("wait_no_more", include_str!("../../../sql/statements/wait_no_more.sql"));
-                Ok(!shared.query_again(&sql, &[&name]).await?.is_empty())
+                Ok(!shared.query(&sql, &[&name]).await?.is_empty())
             })
         });
         let outcome = leaving.await.unwrap_or_else(|_| Err(Error::ended("wait_no_more", true)));
         self.leaving = None;
-        self.is_promised = outcome.as_ref().is_err_and(Error::is_of_a_lock);
-        if self.has_received && matches!(outcome, Ok(true)) {
-            self.is_owed = false; // the consumer was still listed, so it received the message that was late
-        }
         outcome
     }
 
@@ -218,15 +244,20 @@ impl Mailbox {
         let was_listed = self.remove().await?;
         let letter = match was_listed {
             true => self.letters.try_recv().ok(),
+            // Perhaps no message is on its way. If one is, a later call receives it.
+            false if self.is_unsure => self.letters.try_recv().ok(),
             // It arrived, or the late one did, and the next call receives the other.
             false if self.is_owed && self.has_received => self.letters.try_recv().ok(),
             false => timeout(ON_ITS_WAY, self.arriving()).await.ok().flatten(),
         };
         self.entered = None;
+        let is_unsure = std::mem::take(&mut self.is_unsure);
         let is_late = !was_listed && letter.is_none() && !self.has_received;
         if is_late && self.subscription.heard.borrow().alive == entered {
             self.is_owed = true;
-            warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
+            if !is_unsure {
+                warn!(queue = self.shared.name(), "a message that was sent directly did not arrive");
+            }
         }
         Ok(letter)
     }
@@ -268,16 +299,13 @@ impl Mailbox {
         });
     }
 
-    /// Leaves the list for good. Tries again while a sender's transaction is open, or the database
-    /// is out of reach.
+    /// Leaves the list for good, and waits for a message that is being sent. Tries again while a
+    /// sender's transaction is open, or the database is out of reach.
     async fn last_letter(&mut self) -> Result<Option<String>> {
-        if self.entered.is_none() {
-            let wait = if self.is_owed { ON_ITS_WAY } else { Duration::ZERO };
-            return Ok(timeout(wait, self.letters.recv()).await.ok().flatten());
-        }
         let mut pause = OPEN_SENDER;
-        loop {
+        while self.entered.is_some() {
             match self.leave_list().await {
+                Ok(None) => {} // the consumer is not listed any more
                 Err(error) if error.is_of_a_lock() || error.is_closed() && pause < LONGEST_PAUSE => {
                     sleep(pause).await;
                     pause = (2 * pause).min(LONGEST_PAUSE);
@@ -285,5 +313,7 @@ impl Mailbox {
                 outcome => return outcome,
             }
         }
+        let wait = if self.is_owed { ON_ITS_WAY } else { Duration::ZERO };
+        Ok(timeout(wait, self.letters.recv()).await.ok().flatten())
     }
 }
