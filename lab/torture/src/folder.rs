@@ -27,7 +27,7 @@ pub struct About {
     pub ended: Micros,
     /// Processes that ended without a request, or did not end on request.
     pub misbehaved: Vec<String>,
-    /// Faults that this machine cannot produce, each with the reason.
+    /// Faults that did not happen, or not as often as planned, each with the reason.
     pub skipped: Vec<String>,
 }
 

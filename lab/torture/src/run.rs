@@ -12,7 +12,7 @@ use trunkline_programs::say;
 use crate::{
     check,
     crew::{Crew, Launch},
-    faults::{Fault, Scene, schedule},
+    faults::{Fault, LAST_MS, Scene, left_out, schedule, without_time},
     folder::{About, Folder},
     ground::Ground,
     history::now,
@@ -56,12 +56,17 @@ pub struct Run {
     /// The folder of histories and report.
     #[arg(long, default_value = "target/torture")]
     pub folder: PathBuf,
-    /// Fail if this machine cannot produce a fault, instead of omitting the fault.
+    /// Fail if a fault does not happen, instead of omitting the fault: the run is too short for it,
+    /// this machine cannot produce it, or is so slow that the run would take twice its time.
     #[arg(long)]
     pub require_all: bool,
 }
 
 impl Run {
+    fn seconds(&self) -> u64 {
+        (self.minutes * 60.0) as u64
+    }
+
     fn faults(&self) -> Result<Vec<Fault>, String> {
         match &*self.fault {
             [] => Ok(Fault::value_variants().to_vec()),
@@ -79,21 +84,38 @@ pub fn run(run: &Run) -> Result<bool, String> {
     let faults = run.faults()?;
     let mutant = run.mutant.as_deref().map(mutants::find).transpose()?;
     let seed = run.seed.unwrap_or_else(|| now() % 1_000_000);
+    let missing = without_time(&schedule(seed, run.seconds(), &faults), &faults);
+    if run.require_all && !missing.is_empty() {
+        let (minutes, missing) = (run.minutes, missing.join(", "));
+        return Err(format!("{minutes} minutes with seed {seed} have no time for what is required: {missing}"));
+    }
     let folder = Folder::create(&std::path::absolute(&run.folder).map_err(|error| error.to_string())?)?;
     say(format_args!("seed {seed}, {} minutes, in {}", run.minutes, folder.path().display()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-    runtime.block_on(act(run, &folder, seed, &faults, mutant))?;
-    check(folder.path())
+    let left_out = runtime.block_on(act(run, &folder, seed, &faults, mutant))?;
+    let is_kept = check(folder.path())?;
+    if is_kept && run.require_all && !left_out.is_empty() {
+        return Err(format!("did not happen, and required: {}", left_out.join("; ")));
+    }
+    Ok(is_kept)
 }
 
-async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Option<&Mutant>) -> Result<(), String> {
-    let seconds = (run.minutes * 60.0) as u64;
+/// Makes the run, and writes what the checker needs. Returns the faults that were left out.
+async fn act(
+    run: &Run,
+    folder: &Folder,
+    seed: u64,
+    faults: &[Fault],
+    mutant: Option<&Mutant>,
+) -> Result<Vec<String>, String> {
+    let seconds = run.seconds();
     let ground = Ground::start(faults).await?;
     let faults: Vec<Fault> =
         faults.iter().copied().filter(|fault| ground.skipped.iter().all(|(other, _)| other != fault)).collect();
     let faults = &*faults;
-    let skipped: Vec<String> = ground.skipped.iter().map(|(fault, why)| format!("{}: {why}", fault.name())).collect();
+    let mut skipped: Vec<String> =
+        ground.skipped.iter().map(|(fault, why)| format!("{}: {why}", fault.name())).collect();
     if run.require_all && !skipped.is_empty() {
         return Err(format!("not to be had here, and required: {}", skipped.join("; ")));
     }
@@ -121,16 +143,20 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
         crew.add(&role.name())?;
     }
     let mut scene = Scene::new(ground, crew);
-    for planned in schedule(seed, seconds, faults) {
-        // On a slow machine some faults take longer than planned.
-        if now() - began + planned.after_ms * 1000 > seconds * 1_000_000 {
+    let planned = schedule(seed, seconds, faults);
+    // On a slow machine some faults take longer than planned. If all are required, the run goes on.
+    let latest = if run.require_all { 2 * seconds } else { seconds };
+    for next in &planned {
+        if now() - began + next.after_ms * 1000 > latest * 1_000_000 {
             break;
         }
-        scene.pass(planned.after_ms).await?;
-        scene.strike(&planned).await?;
+        scene.pass(next.after_ms).await?;
+        scene.strike(next).await?;
     }
+    let left_out = left_out(&planned, &scene.happened);
+    skipped.extend(left_out.iter().cloned());
     let gone = now() - began;
-    scene.pass((seconds * 1000).saturating_sub(gone / 1000)).await?;
+    scene.pass((seconds * 1000).saturating_sub(gone / 1000).max(LAST_MS)).await?;
     let ended = now();
     scene.crew.end();
     scene.crew.run(&Role::Drain.name(), DRAIN)?;
@@ -152,7 +178,8 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     folder.keep("about.json", &about)?;
     folder.keep("faults.json", &scene.happened)?;
     folder.keep("samples.json", &scene.samples)?;
-    folder.keep("tables.json", &tables)
+    folder.keep("tables.json", &tables)?;
+    Ok(left_out)
 }
 
 /// Returns the launcher of processes. Each process runs this program again, in a role.
@@ -184,4 +211,24 @@ pub fn check(folder: &Path) -> Result<bool, String> {
     let findings = check::check(&evidence);
     report::report(&folder, &evidence, &findings)?;
     Ok(findings.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn hosted_checks_strike_every_fault() {
+        let stages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/run");
+        let stages = std::fs::read_to_string(stages).expect("readable");
+        let line = stages.lines().find_map(|line| line.split_once("/trunkline-torture\" ")).expect("a run").1;
+        let parser = Run::augment_args(clap::Command::new("run"));
+        let matches = parser.try_get_matches_from(line.split_whitespace()).expect("arguments of `run`");
+        let run = Run::from_arg_matches(&matches).expect("a run");
+        assert!(run.require_all);
+        let planned = schedule(run.seed.expect("a seed"), run.seconds(), &run.faults().expect("faults"));
+        assert_eq!(without_time(&planned, Fault::value_variants()), Vec::<String>::new());
+    }
 }

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    schedule::{Planned, schedule},
+    schedule::{LAST_MS, Planned, left_out, schedule, without_time},
     strike::Scene,
 };
 use crate::history::Micros;

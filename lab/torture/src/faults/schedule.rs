@@ -1,12 +1,14 @@
 //! Makes the schedule of faults, which depends only on a seed.
 
-use super::Fault;
+use clap::ValueEnum;
+
+use super::{Fault, Happened};
 use crate::random::Random;
 
 /// The time until the first fault. By then all processes have started.
 const FIRST_MS: u64 = 3_000;
 /// The time without faults at the end of the run.
-const LAST_MS: u64 = 4_000;
+pub const LAST_MS: u64 = 4_000;
 /// The time between two faults. Some of these times are long, to check that everything works
 /// without faults.
 const GAP_MS: (u64, u64) = (800, 3_500);
@@ -45,6 +47,23 @@ pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     planned
 }
 
+/// Returns the names of the faults for which a schedule has no time.
+pub fn without_time(planned: &[Planned], faults: &[Fault]) -> Vec<String> {
+    let is_planned = |fault: &&Fault| planned.iter().any(|one| one.fault == **fault);
+    faults.iter().filter(|fault| !is_planned(fault)).map(|fault| fault.name()).collect()
+}
+
+/// Returns the faults that happened less often than planned, each with the number of times.
+pub fn left_out(planned: &[Planned], happened: &[Happened]) -> Vec<String> {
+    let missing = |fault: &Fault| {
+        let wanted = planned.iter().filter(|one| one.fault == *fault).count();
+        let struck = happened.iter().filter(|one| one.fault == fault.name()).count();
+        let missing = wanted.saturating_sub(struck);
+        (missing > 0).then(|| format!("{}: the run ended before {missing} of {wanted}", fault.name()))
+    };
+    Fault::value_variants().iter().filter_map(missing).collect()
+}
+
 /// Returns the minimum and the maximum duration in milliseconds.
 fn lasts(fault: Fault) -> (u64, u64) {
     match fault {
@@ -59,8 +78,6 @@ fn lasts(fault: Fault) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     #[test]
@@ -75,5 +92,30 @@ mod tests {
         let end: u64 = planned.iter().map(|planned| planned.after_ms + planned.lasts_ms).sum();
         assert!(end <= 596_000);
         assert_eq!(schedule(17, 600, &[]), []);
+    }
+
+    #[test]
+    fn faults_that_did_not_happen_are_named() {
+        let planned = schedule(17, 600, &[Fault::Kill, Fault::Crash]);
+        let happened =
+            |planned: &Planned| Happened { fault: planned.fault.name(), detail: String::new(), from: 0, to: 0 };
+        let mut happened: Vec<Happened> = planned.iter().map(happened).collect();
+        assert_eq!(left_out(&planned, &happened), Vec::<String>::new());
+        happened.retain(|one| one.fault != "kill");
+        let kills = planned.len() - happened.len();
+        assert_eq!(left_out(&planned, &happened), [format!("kill: the run ended before {kills} of {kills}")]);
+    }
+
+    #[test]
+    fn faults_without_time_are_named() {
+        let all = Fault::value_variants();
+        assert_eq!(without_time(&schedule(17, 600, all), all), Vec::<String>::new());
+        let short = schedule(1, 60, all);
+        let missing = without_time(&short, all);
+        assert!(
+            ["kill", "crash", "cut", "clock"].iter().all(|name| missing.iter().any(|one| one == name)),
+            "{missing:?}"
+        );
+        assert_eq!(missing.len() + short.len(), all.len());
     }
 }
