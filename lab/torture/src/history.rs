@@ -14,6 +14,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 pub use self::became::Became;
@@ -31,7 +32,7 @@ pub type Got = (i64, i32, u64);
 /// A lease as a call names it: id, attempt.
 pub type Named = (i64, i32);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
     Enqueue,
@@ -70,8 +71,19 @@ pub enum Verb {
     Prune,
     Pause,
     Resume,
-    /// Any call that only reads: peek, stats, find, pages of dead letters.
-    Read,
+    Limit,
+    /// Gives up a partition that `lease_partition` leased.
+    ReleasePartition,
+    /// Makes the ticks of schedules, until the process is asked to end.
+    Tick,
+    /// Reads waiting messages, without a lease.
+    Peek,
+    Find,
+    Stats,
+    /// Reads a page of dead letters.
+    DeadLetters,
+    /// Reads a page of the archive.
+    Archived,
 }
 
 impl Verb {

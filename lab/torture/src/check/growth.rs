@@ -44,8 +44,10 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
 
 /// Checks the calls that do not wait for messages.
 fn check_returns(index: &Index, hung: &mut Rule) {
-    let waits =
-        |op: &Op| op.call.queue == plan::BELL || matches!(op.call.verb, Verb::HandedOver | Verb::TakeIn | Verb::Handle);
+    let waits = |op: &Op| {
+        let verb_waits = matches!(op.call.verb, Verb::HandedOver | Verb::TakeIn | Verb::Handle | Verb::Tick);
+        op.call.queue == plan::BELL || verb_waits
+    };
     for op in index
         .evidence
         .ops

@@ -25,8 +25,8 @@ pub async fn operate(user: User, db: Db) {
             0 | 1 | 6 if name == plan::EXACT => {}
             2..=4 if name == plan::EXACT => pause(&user, &db, name, &mut random).await,
             0 => letters(&user, &queue, name, &mut random).await,
-            1 => drop(read(&user, name, queue.archived(0, 50)).await),
-            2 => drop(read(&user, name, queue.stats()).await),
+            1 => drop(record(&user, Verb::Archived, name, queue.archived(0, 50)).await),
+            2 => drop(record(&user, Verb::Stats, name, queue.stats()).await),
             3 => find(&user, &queue, name).await,
             4 => pause(&user, &db, name, &mut random).await,
             5 => limit(&user, &db, name, &mut random).await,
@@ -51,13 +51,13 @@ async fn limit(user: &User, db: &Db, name: &str, random: &mut Random) {
         1 => Limits::none().per_second(random.within(50, 500) as f64).burst(random.within(1, 50) as u32),
         _ => Limits::none(),
     };
-    read(user, name, db.limit_queue(name, &limits)).await;
+    record(user, Verb::Limit, name, db.limit_queue(name, &limits)).await;
     user.rest(Duration::from_millis(random.below(1_500))).await;
-    read(user, name, db.limit_queue(name, &Limits::none())).await;
+    record(user, Verb::Limit, name, db.limit_queue(name, &Limits::none())).await;
 }
 
-async fn read<T>(user: &User, name: &str, call: impl Future<Output = Result<T, Error>>) -> Option<T> {
-    let op = user.invoked(Call::new(Verb::Read, name));
+async fn record<T>(user: &User, verb: Verb, name: &str, call: impl Future<Output = Result<T, Error>>) -> Option<T> {
+    let op = user.invoked(Call::new(verb, name));
     user.end(op, call.await, |_| Said::ok())
 }
 
@@ -69,7 +69,7 @@ fn said<T>(outcome: Result<T, Error>, ids: impl FnOnce(T) -> Vec<i64>) -> Said {
 
 async fn letters(user: &User, queue: &Queue<String>, name: &str, random: &mut Random) {
     let page = queue.dead_letters(random.below(5_000_000) as i64, 20);
-    let Some(letters) = read(user, name, page).await else { return };
+    let Some(letters) = record(user, Verb::DeadLetters, name, page).await else { return };
     let ids: Vec<i64> = letters.iter().map(|letter| letter.id).filter(|_| random.chance(50)).collect();
     if ids.is_empty() {
         return;
@@ -85,15 +85,15 @@ async fn letters(user: &User, queue: &Queue<String>, name: &str, random: &mut Ra
 }
 
 async fn find(user: &User, queue: &Queue<String>, name: &str) {
-    for message in read(user, name, queue.peek(5)).await.unwrap_or_default() {
-        read(user, name, queue.find(message.id)).await;
+    for message in record(user, Verb::Peek, name, queue.peek(5)).await.unwrap_or_default() {
+        record(user, Verb::Find, name, queue.find(message.id)).await;
     }
 }
 
 /// Cancels or reschedules messages in a transaction, which is sometimes rolled back. Sometimes
 /// reschedules them to a given time without a transaction instead.
 async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, random: &mut Random) {
-    let peeked = read(user, name, queue.peek(8)).await.unwrap_or_default();
+    let peeked = record(user, Verb::Peek, name, queue.peek(8)).await.unwrap_or_default();
     let ids: Vec<i64> = peeked.iter().map(|message| message.id).collect();
     if ids.is_empty() {
         return;

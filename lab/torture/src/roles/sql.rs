@@ -194,8 +194,16 @@ impl Client {
             let pause = Duration::from_millis(self.random.within(100, 600));
             self.user.rest(pause).await;
             let name = *self.random.among(&[plan::LEAST, plan::WORKS, plan::PURGED]);
+            let op = self.user.invoked(Call::new(Verb::DeadLetters, name));
             let text = "select id from trunkline.dead_letters($1, 0, 20)";
-            let Ok(letters) = self.session.rows(text, &[&name]).await else { continue };
+            let letters = match self.session.rows(text, &[&name]).await {
+                Ok(letters) => letters,
+                Err(said) => {
+                    self.user.say(op, said);
+                    continue;
+                }
+            };
+            self.user.say(op, Said::ok());
             let ids: Vec<i64> = letters.iter().map(|row| row.get(0)).filter(|_: &i64| self.random.chance(50)).collect();
             let named = ids.iter().map(|id| (*id, 0)).collect();
             match self.random.below(100) {
@@ -209,12 +217,12 @@ impl Client {
                     let rows = self.session.rows("select trunkline.discard($1, $2)", &[&name, &ids]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
-                55..75 => {
-                    let op = self.user.invoked(Call::new(Verb::Read, name));
+                55..70 => {
+                    let op = self.user.invoked(Call::new(Verb::Stats, name));
                     let rows = self.session.rows("select * from trunkline.stats($1)", &[&name]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
-                75..80 => {
+                70..80 => {
                     // No message is old enough to be pruned, so any message that this call removes
                     // is lost.
                     let op = self.user.invoked(Call::new(Verb::Prune, name));
@@ -227,7 +235,7 @@ impl Client {
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
                 _ => {
-                    let op = self.user.invoked(Call::new(Verb::Read, name));
+                    let op = self.user.invoked(Call::new(Verb::Peek, name));
                     let rows = self.session.rows("select * from trunkline.messages($1) limit 10", &[&name]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }

@@ -55,7 +55,7 @@ fn a_process_that_misbehaves_is_found() {
 #[test]
 fn a_call_that_hangs_is_found() {
     let mut made = clean();
-    made.op(Call::new(Verb::Read, FIFO), 100).ended = micros(50_000);
+    made.op(Call::new(Verb::Stats, FIFO), 100).ended = micros(50_000);
     assert_eq!(made.rules(), ["a call did not return"]);
 }
 

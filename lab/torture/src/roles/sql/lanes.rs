@@ -56,7 +56,7 @@ impl Client {
             }
         }
         if self.random.chance(80) {
-            let op = self.user.invoked(Call::new(Verb::Read, self.name));
+            let op = self.user.invoked(Call::new(Verb::ReleasePartition, self.name));
             let rows = self.session.rows("select trunkline.release_partition($1, $2)", &[&self.name, &holder]).await;
             self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
         }
