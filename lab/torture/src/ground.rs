@@ -166,7 +166,7 @@ async fn schedules(db: &Db) -> trunkline::Result<()> {
     let queue = db.queue::<String>(plan::TICKS).await?;
     for nr in 0..plan::SCHEDULES {
         let expression = if nr % 2 == 0 { "every second" } else { "* * * * * *" };
-        let schedule = Schedule::new(format!("schedule.{nr}"), expression).missed(Missed::Each);
+        let schedule = Schedule::new(plan::schedule(nr), expression).missed(Missed::Each);
         queue.schedule(&schedule, &nr.to_string()).await?;
     }
     Ok(())

@@ -91,7 +91,7 @@ fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<V
     if status.code().is_none_or(|code| code > 1) {
         return Err(format!("the run of mutant {} ended with {status}; see {}", mutant.name, into.display()));
     }
-    let findings = crate::check::check(&Folder::open(into).read()?);
+    let findings = crate::check::check_run(&Folder::open(into).read()?);
     let broken = findings.iter().filter(|finding| mutant.breaks.contains(&finding.rule));
     Ok(broken.map(|finding| format!("{} ({})", finding.rule, finding.count)).collect())
 }

@@ -43,6 +43,12 @@ pub const UNIQUE: &str = "unique";
 pub const TICKS: &str = "ticks";
 /// The number of schedules. Each schedule ticks every second.
 pub const SCHEDULES: usize = 40;
+
+/// Returns the name of a schedule.
+pub fn schedule(nr: usize) -> String {
+    format!("schedule.{nr}")
+}
+
 pub const PRIORITIES: u32 = 3;
 /// The aging of each step of priority in [`RANKED`]. In a backlog, the oldest message of the lowest
 /// priority comes before the newest message of the highest priority.

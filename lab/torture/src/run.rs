@@ -208,7 +208,7 @@ async fn left(scene: &mut Scene) -> Result<Tables, String> {
 pub fn check(folder: &Path) -> Result<bool, String> {
     let folder = Folder::open(folder);
     let evidence = folder.read()?;
-    let findings = check::check(&evidence);
+    let findings = check::check_run(&evidence);
     report::report(&folder, &evidence, &findings)?;
     Ok(findings.is_empty())
 }

@@ -12,6 +12,7 @@ mod limits;
 mod pauses;
 mod growth;
 mod ticks;
+mod successes;
 #[cfg(test)]
 pub mod tests;
 
@@ -57,18 +58,35 @@ impl Rule {
     }
 }
 
+/// Checks the promises. They count in every history, also in that of a rival.
 pub fn check(evidence: &Evidence) -> Vec<Finding> {
+    found(promises(&Index::of(evidence)))
+}
+
+/// Checks a whole run of the crew: the promises, and that each part of the product worked.
+pub fn check_run(evidence: &Evidence) -> Vec<Finding> {
     let index = Index::of(evidence);
-    let mut rules = Vec::new();
-    messages::check(&index, &mut rules);
-    leases::check(&index, &mut rules);
-    effects::check(&index, &mut rules);
-    order::check(&index, &mut rules);
-    keys::check(&index, &mut rules);
-    unique::check(&index, &mut rules);
-    limits::check(&index, &mut rules);
-    pauses::check(&index, &mut rules);
-    growth::check(&index, &mut rules);
-    ticks::check(&index, &mut rules);
+    let mut rules = promises(&index);
+    ticks::check_end(&index, &mut rules);
+    successes::check(&index, &mut rules);
+    found(rules)
+}
+
+fn found(rules: Vec<Rule>) -> Vec<Finding> {
     rules.into_iter().filter_map(Rule::found).collect()
+}
+
+fn promises(index: &Index) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    messages::check(index, &mut rules);
+    leases::check(index, &mut rules);
+    effects::check(index, &mut rules);
+    order::check(index, &mut rules);
+    keys::check(index, &mut rules);
+    unique::check(index, &mut rules);
+    limits::check(index, &mut rules);
+    pauses::check(index, &mut rules);
+    growth::check(index, &mut rules);
+    ticks::check(index, &mut rules);
+    rules
 }

@@ -12,6 +12,7 @@ mod limits;
 mod pauses;
 mod growth;
 mod ticks;
+mod successes;
 
 pub use made::{Made, micros};
 

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Rule, index::Index};
-use crate::plan;
+use crate::{history::Micros, plan};
+
+/// The time that the processes have at the end to connect again and to make the ticks that they
+/// missed. Only the last seconds of a run are certainly without faults.
+const NEAR: Micros = 30_000_000;
 
 pub fn check(index: &Index<'_>, rules: &mut Vec<Rule>) {
     let mut twice = Rule::new("a tick of a schedule was made twice");
@@ -28,4 +32,22 @@ pub fn check(index: &Index<'_>, rules: &mut Vec<Rule>) {
         }
     }
     rules.extend([twice, missing]);
+}
+
+/// Checks that each schedule ticked until the end of the run. A schedule without ticks counts as if
+/// it had ticked only when the run began.
+pub fn check_end(index: &Index<'_>, rules: &mut Vec<Rule>) {
+    let mut stopped = Rule::new("a schedule did not tick until the end of the run");
+    let about = &index.evidence.about;
+    let began = (0..plan::SCHEDULES).map(|nr| (plan::schedule(nr), about.began));
+    let mut last: BTreeMap<String, Micros> = began.collect();
+    for (schedule, second) in &index.evidence.tables.ticks {
+        if let Some(last) = last.get_mut(schedule) {
+            *last = (*last).max(second.unsigned_abs() * 1_000_000);
+        }
+    }
+    for (schedule, last) in last.into_iter().filter(|(_, last)| last + NEAR < about.ended) {
+        stopped.broken(|| format!("{schedule}: no tick in the last {} s", (about.ended - last) / 1_000_000));
+    }
+    rules.push(stopped);
 }

@@ -26,7 +26,7 @@ pub struct Mutant {
     pub seed: u64,
 }
 
-pub static MUTANTS: [Mutant; 22] = [
+pub static MUTANTS: [Mutant; 24] = [
     Mutant {
         name: "no-attempt-in-the-fence",
         defect: Defect::Sql(
@@ -270,5 +270,26 @@ pub static MUTANTS: [Mutant; 22] = [
         faults: &[Fault::Compact],
         minutes: 0.5,
         seed: 22,
+    },
+    Mutant {
+        name: "makes-no-ticks",
+        // The function finds no schedule that is due.
+        defect: Defect::Shared("claim_schedules", &[("where not s.paused and", "where s.paused and")]),
+        breaks: &["a schedule did not tick until the end of the run"],
+        faults: &[],
+        minutes: 0.7,
+        seed: 30,
+    },
+    Mutant {
+        name: "archives-nothing",
+        // Each call fails, so its messages are delivered again.
+        defect: Defect::Sql(
+            "archive",
+            &[("begin\n    for pass in 1..2 loop", "begin\n    raise 'no archive';\n    for pass in 1..2 loop")],
+        ),
+        breaks: &["a kind of call never succeeded"],
+        faults: &[],
+        minutes: 0.5,
+        seed: 31,
     },
 ];

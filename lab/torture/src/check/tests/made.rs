@@ -1,7 +1,7 @@
 //! Makes histories. Times are in milliseconds from the start.
 
 use crate::{
-    check::check,
+    check::{Finding, check, check_run},
     faults::Happened,
     folder::{About, Evidence},
     history::{Became, Call, Micros, Named, Op, Outcome, Verb},
@@ -161,7 +161,7 @@ impl Made {
     }
 
     pub fn ticked(&mut self, schedule: usize, second: i64) {
-        self.evidence.tables.ticks.push((format!("schedule.{schedule}"), second));
+        self.evidence.tables.ticks.push((plan::schedule(schedule), second));
     }
 
     pub fn fault(&mut self, fault: &str, from: u64, to: u64) {
@@ -178,5 +178,11 @@ impl Made {
     pub fn rules(mut self) -> Vec<&'static str> {
         self.evidence.ops.sort_by_key(|op| op.began);
         check(&self.evidence).into_iter().map(|finding| finding.rule).collect()
+    }
+
+    /// Returns the findings if the history is that of a whole run.
+    pub fn found_in_run(mut self) -> Vec<Finding> {
+        self.evidence.ops.sort_by_key(|op| op.began);
+        check_run(&self.evidence)
     }
 }
