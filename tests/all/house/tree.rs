@@ -35,6 +35,50 @@ pub fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the code without comments and literals, in the same lines.
+pub fn without_texts(code: &str) -> String {
+    let (mut bare, mut rest) = (String::new(), code);
+    while let Some(first) = rest.chars().next() {
+        let text = text(rest);
+        let (part, after) = rest.split_at(text.unwrap_or(first.len_utf8()));
+        bare.extend(part.chars().filter(|c| text.is_none() || *c == '\n'));
+        rest = after;
+    }
+    bare
+}
+
+/// Returns the length of the comment or literal at the start of the code, if there is one.
+fn text(code: &str) -> Option<usize> {
+    let through = |from: usize, end: &str| code[from..].find(end).map_or(code.len(), |at| from + at + end.len());
+    if code.starts_with("//") {
+        return Some(code.find('\n').unwrap_or(code.len()));
+    }
+    if code.starts_with("/*") {
+        return Some(through(2, "*/"));
+    }
+    if code.starts_with("'\\") {
+        return Some(through(3, "'"));
+    }
+    if let Some(after) = code.strip_prefix('\'') {
+        let length = after.chars().next()?.len_utf8();
+        // Otherwise a lifetime follows.
+        return after[length..].starts_with('\'').then_some(length + 2);
+    }
+    if let Some(raw) = code.strip_prefix('r') {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        let end = format!("\"{}", &raw[..hashes]);
+        return raw[hashes..].starts_with('"').then(|| through(2 + hashes, &end));
+    }
+    let inner = code.strip_prefix('"')?;
+    let mut is_escaped = false;
+    let end = inner.find(|c: char| {
+        let ends = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    });
+    Some(end.map_or(code.len(), |end| end + 2))
+}
+
 /// Returns a line without `pub` and its restriction.
 pub fn without_visibility(line: &str) -> &str {
     let line = line.strip_prefix("pub").unwrap_or(line).trim_start();
