@@ -142,10 +142,11 @@ async fn inward(kind: Kind) {
     let is_kept =
         |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
     for fault in FAULTS.into_iter().filter(is_kept) {
-        stage.write(60).await;
         let before = stage.queue.stats().await.expect("told").messages;
+        stage.write(60).await;
+        // Waits until some of these messages have been carried.
         within(Duration::from_secs(180), "it goes on", async || {
-            stage.queue.stats().await.is_ok_and(|stats| stats.messages >= before)
+            stage.queue.stats().await.is_ok_and(|stats| stats.messages > before)
         })
         .await;
         relay = fault.befall(&mut stage, relay, Stage::inward).await;
