@@ -58,8 +58,13 @@ begin
                 using main, at_least, max_pause;
             freed := outcome.freed;
             refused := coalesce(outcome.refused, refused);
-        exception when object_not_in_prerequisite_state or program_limit_exceeded then
-            refused := sqlerrm;
+        exception
+            -- A vacuum of the TOAST table began during the copy: `truncate` locks that table, too.
+            -- Comes first, because the next condition stands for its whole class of errors.
+            when lock_not_available then
+                refused := 'other sessions used it for longer than 20 ms';
+            when object_not_in_prerequisite_state or program_limit_exceeded then
+                refused := sqlerrm;
         end;
         exit when freed > 0; -- only one table, because it stays locked until the transaction ends
     end loop;

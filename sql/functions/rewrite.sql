@@ -55,6 +55,11 @@ begin
     refused := coalesce(refused, (
         select format('session %s is pg_dump', a.pid) from pg_stat_activity a
         where a.datname = current_database() and a.application_name = 'pg_dump' limit 1));
+    -- `truncate` also locks the TOAST table, which autovacuum cleans up apart from its table.
+    refused := coalesce(refused, (
+        select 'a vacuum of its TOAST table is running' from pg_locks l join pg_class c on c.reltoastrelid = l.relation
+        where c.oid = main and l.locktype = 'relation' and l.database = (select d.oid from pg_database d where d.datname = current_database())
+          and l.pid is distinct from pg_backend_pid() and l.mode not in ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock') limit 1));
     if exists (select from pg_constraint c where c.confrelid = main and c.contype = 'f') then
         refused := 'a foreign key refers to its table';
     elsif exists (select from pg_publication_tables t join pg_publication p using (pubname) join pg_class c on c.relname = t.tablename

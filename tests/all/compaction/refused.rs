@@ -157,6 +157,57 @@ async fn nothing_is_compacted_if_held_while_vacuum_can_do_it() {
     old.batch_execute("rollback prepared 'held'").await.expect("ended");
 }
 
+/// A table's TOAST table is vacuumed apart from it, and a truncate locks both.
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_is_refused_while_another_session_keeps_the_toast_table() {
+    let Place { queue, url, sql, db: _db } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    sql.batch_execute(
+        "alter table trunkline.queue_q set (autovacuum_enabled = off, toast.autovacuum_enabled = off);
+         alter table trunkline.queue_q alter payload set storage external",
+    )
+    .await
+    .expect("altered");
+    queue.enqueue_many(&vec![vec![7; 1 << 20]; 20]).await.expect("enqueued");
+    sql.batch_execute("delete from trunkline.queue_q").await.expect("deleted");
+    queue.enqueue(vec![1]).await.expect("enqueued");
+    let name = "select reltoastrelid::regclass::text from pg_class where oid = 'trunkline.queue_q'::regclass";
+    let toast: String = sql.query_one(name, &[]).await.expect("named").get(0);
+    let other = superuser(&url).await;
+
+    // A vacuum that pauses at each of some thousand pages.
+    other.batch_execute("set vacuum_cost_delay = '100 ms'; set vacuum_cost_limit = 1").await.expect("set");
+    let (cancel, vacuum) = (other.cancel_token(), format!("vacuum {toast}"));
+    let vacuums = tokio::spawn(async move { other.batch_execute(&vacuum).await });
+    let locked = format!(
+        "select exists (select from pg_locks
+                        where relation = '{toast}'::regclass and mode = 'ShareUpdateExclusiveLock' and granted)"
+    );
+    eventually("it vacuums", || async { sql.query_one(&locked, &[]).await.expect("asked").get(0) }).await;
+    eventually("it is refused", || async {
+        compact(&sql).await == (0, Some("a vacuum of its TOAST table is running".to_owned()))
+    })
+    .await;
+    cancel.cancel_query(tokio_postgres::NoTls).await.expect("cancelled");
+    vacuums.await.expect("no panic").expect_err("it was cancelled");
+
+    // A lock that the function does not look for, as that of a vacuum that begins during the copy.
+    let other = superuser(&url).await;
+    other.batch_execute(&format!("begin; select count(*) from {toast}")).await.expect("locked");
+    sql.batch_execute("begin").await.expect("begun");
+    eventually("it is undone", || async {
+        compact(&sql).await == (0, Some("other sessions used it for longer than 20 ms".to_owned()))
+    })
+    .await;
+    // The transaction that called it keeps no lock that stops consumers.
+    let taken = queue.take(9).await.expect("taken");
+    assert_eq!(taken.iter().map(|message| &message.payload[..]).collect::<Vec<_>>(), [[1_u8]]);
+    sql.batch_execute("rollback").await.expect("ended");
+    other.batch_execute("rollback").await.expect("ended");
+    queue.enqueue(vec![2]).await.expect("enqueued");
+    freed(&sql).await;
+    assert_eq!(queue.take(9).await.expect("taken").len(), 1);
+}
+
 /// Since PostgreSQL 18, a generated column can be large without being stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_exceed_an_array_are_not_copied() {
