@@ -584,7 +584,7 @@ function charge_many(queue text, ids bigint[], attempts integer[], delay interva
 
 function check_columns(queue text, columns jsonb) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
-function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
+function check_delay(delay interval) returns interval language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
@@ -2664,7 +2664,8 @@ end ;
 function do_lanes_orders(n integer, lease interval, holder bigint, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, most integer DEFAULT NULL::integer) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload payload_orders[], metadata jsonb[], ran_out boolean, released integer, keys text[], rate double precision[]) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
+    term interval := case when lease is null then interval '00:00:30'
+                          when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
                           else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
     way int := case when most is null then 3 else 1 end;
@@ -2824,8 +2825,7 @@ end ;
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
-                          else trunkline.check_lease(lease) end;
+    term interval := interval '00:00:30';
     way int := apart::int;
     at record;
     due timestamptz := floor;
@@ -2833,6 +2833,11 @@ declare
     next_id bigint := 0;
     used int := 0;
 begin
+    if lease is not null then
+        -- The bounds of check_lease. Without a lease, their check is not even prepared.
+        term := case when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
+                     else trunkline.check_lease(lease) end;
+    end if;
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
@@ -2916,8 +2921,7 @@ end ;
 function do_lease_tasks(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone[] DEFAULT array_fill('-infinity'::timestamp with time zone, ARRAY[4]), rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then interval '00:00:30' when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
-                          else trunkline.check_lease(lease) end;
+    term interval := interval '00:00:30';
     way int := apart::int;
     at record;
     turn record;
@@ -2926,6 +2930,11 @@ declare
     by_lane bool := n = 1;
     used int := 0;
 begin
+    if lease is not null then
+        -- The bounds of check_lease. Without a lease, their check is not even prepared.
+        term := case when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
+                     else trunkline.check_lease(lease) end;
+    end if;
     if false then
         n := trunkline."do_allowed_tasks"(n, true);
     end if;
@@ -3868,7 +3877,7 @@ function do_right_emails(how integer, ahead interval DEFAULT NULL::interval) ret
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days';
+    longest constant interval := '8808 hours'; -- see check_lease
     messages bigint;
 begin
     if how = 0 and not trunkline."do_wrong_emails"() then
@@ -3916,7 +3925,7 @@ function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) ret
 declare
     clock timestamptz := clock_timestamp();
     -- a partition is held for 1.5 times the longest lease, and its leases may last as long
-    longest constant interval := '365 days'::interval * 1.5;
+    longest constant interval := interval '8808 hours' * 1.5; -- see check_lease
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
@@ -3987,7 +3996,7 @@ function do_right_tasks(how integer, ahead interval DEFAULT NULL::interval) retu
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days';
+    longest constant interval := '8808 hours'; -- see check_lease
     messages bigint;
 begin
     if how = 0 and not trunkline."do_wrong_tasks"() then
@@ -4748,7 +4757,7 @@ begin
         select from (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_emails" q
             where q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '8808 hours');
 end ;
 
 function do_wrong_orders() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -4760,7 +4769,7 @@ begin
         select from (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_orders" q
             where q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days' * 1.5);
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '8808 hours' * 1.5);
 end ;
 
 function do_wrong_tasks() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -4772,7 +4781,7 @@ begin
         select from generate_series(0, 4 - 1) l(lane), lateral (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline."queue_tasks" q
             where q.lane = l.lane and q.due_at > clock + interval '00:00:30' + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '8808 hours');
 end ;
 
 function drop_queue(queue text, cascade boolean DEFAULT false) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=10s client_min_messages=warning;

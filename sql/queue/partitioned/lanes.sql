@@ -19,7 +19,8 @@ create or replace function trunkline.{do_lanes_}(
 -- the partition changed hands.
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
+    term interval := case when lease is null then {lease}
+                          when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
                           else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
     way int := case when most is null then 3 else 1 end;

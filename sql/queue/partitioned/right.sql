@@ -11,10 +11,10 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- longer than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
---  - A lease that ends more than 548 days from now (1.5 times the longest) lasts as long as the
+--  - A lease that ends more than 550 days from now (1.5 times the longest) lasts as long as the
 --    queue's setting.
 --  - If a message that failed or was released is due more than half of ahead from now, it becomes
---    due earlier by ahead. If it is due more than 548 days from now, it is due now. Without ahead
+--    due earlier by ahead. If it is due more than 550 days from now, it is due now. Without ahead
 --    its time may be intended.
 --  - A partition is held for as long as was set when it was last served, and so are its leases. Its
 --    floor is below all rows again.
@@ -24,7 +24,7 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 declare
     clock timestamptz := clock_timestamp();
     -- a partition is held for 1.5 times the longest lease, and its leases may last as long
-    longest constant interval := '365 days'::interval * 1.5;
+    longest constant interval := interval '8808 hours' * 1.5; -- see check_lease
     -- With a rate, a key rests at most until a worker's maximum number of messages of the key, plus
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'

@@ -10,8 +10,7 @@ create or replace function trunkline.{do_lease_}(
 -- whose lease expired is leased alone.
 #variable_conflict use_variable
 declare
-    term interval := case when lease is null then {lease} when lease > '0' and lease <= '365 days' and now() + lease > now() then lease
-                          else trunkline.check_lease(lease) end;
+    term interval := {lease};
     way int := apart::int;
     at record;
     turn record;
@@ -20,6 +19,11 @@ declare
     by_lane bool := n = 1;
     used int := 0;
 begin
+    if lease is not null then
+        -- The bounds of check_lease. Without a lease, their check is not even prepared.
+        term := case when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
+                     else trunkline.check_lease(lease) end;
+    end if;
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;

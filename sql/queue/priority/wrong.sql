@@ -13,5 +13,5 @@ begin
         select from generate_series(0, {lanes} - 1) l(lane), lateral (
             select q.enqueued_at, q.due_at, q.attempt > 0 and q.error is null as is_leased from trunkline.{queue_} q
             where q.lane = l.lane and q.due_at > clock + {lease} + interval '1 minute' order by q.due_at desc, q.id + 0 desc limit 8) m
-        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '365 days');
+        where m.enqueued_at > clock_timestamp() + interval '1 s' or m.is_leased and m.due_at > clock + interval '8808 hours');
 end $f$;

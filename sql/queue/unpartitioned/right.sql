@@ -10,16 +10,16 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- longer than the queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
---  - A lease that ends more than 365 days from now lasts as long as the queue's setting.
+--  - A lease that ends more than 367 days from now lasts as long as the queue's setting.
 --  - If a message that failed or was released is due more than half of ahead from now, it becomes
---    due earlier by ahead. If it is due more than 365 days from now, it is due now. Without ahead
+--    due earlier by ahead. If it is due more than 367 days from now, it is due now. Without ahead
 --    its time may be intended.
 --  - A unique key keeps the length of its claim, counted from now. A bucket that was filled in the
 --    future counts as filled now.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
-    longest constant interval := '365 days';
+    longest constant interval := '8808 hours'; -- see check_lease
     messages bigint;
 begin
     if how = 0 and not trunkline.{do_wrong_}() then

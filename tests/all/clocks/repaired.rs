@@ -67,3 +67,40 @@ async fn retries_without_a_text_lose_only_the_known_lead_of_a_clock() {
         }
     }
 }
+
+/// A comparison counts 30 days per month, but most months are longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_in_months_is_kept_whole_or_refused() {
+    for kind in KINDS {
+        let sql = leased(kind).await;
+        let is_keyed = kind.contains("partitions"); // its leases end with the hold of their partition
+        if !is_keyed {
+            // A year with a leap day, in which the clock is changed by an hour.
+            let year = "update trunkline.queue_q set due_at = now() + interval '8785 hours';
+                        select trunkline.do_right_q(0), trunkline.do_right_q(1)";
+            sql.batch_execute(year).await.expect("examined");
+            assert_eq!(hours(&sql).await, [8785; 3], "{kind}");
+        }
+        let lease = if is_keyed { "lease_partition" } else { "lease" };
+        for long in ["12 months 5 days", "100 years -35700 days"] {
+            for call in [
+                format!("{lease}('q', 1, '{long}')"),
+                format!("extend('q', 1024, 1, '{long}')"),
+                format!("retry('q', 1024, 1, '{long}')"),
+                format!("alter_queue('q', lease => '{long}')"),
+                format!("create_queue('other', 'int8', lease => '{long}')"),
+            ] {
+                let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(&call);
+                let error = error.as_db_error().expect("the server's");
+                assert_eq!(error.code().code(), "22023", "{call}: {error}");
+                assert!(error.hint().is_some_and(|hint| hint.contains("365 days")), "{call}: {error}");
+            }
+        }
+        sql.batch_execute(
+            "select trunkline.extend('q', id, attempt, '1 year') from got;
+             select trunkline.alter_queue('q', lease => '1 year')",
+        )
+        .await
+        .expect("a year is accepted");
+    }
+}
