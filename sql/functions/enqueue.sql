@@ -17,9 +17,10 @@ declare
     id pg_catalog.int8;
 begin
     -- Without options, the call is little more than the insert of a row. Setting a search_path
-    -- would add ten percent to its cost, so every name includes its schema.
+    -- would add ten percent to its cost, so every name includes its schema. A payload from a table
+    -- may be compressed, to 1/255 of its size at the least. So it has at most 64 MiB if it passes.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
-       and unique_key is null and key is null and pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868 then
+       and unique_key is null and key is null and pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 262144 then
         -- Branches for the queues, written by trunkline.build_dispatch.
         -- Other queues:
         if id is not null then

@@ -8,6 +8,8 @@ declare
     id bigint;
     arguments text;
     listed jsonb[];
+    -- A payload from a table may be compressed, to 1/255 of its size at the least.
+    fits bool := pg_column_size(payload) <= 262144;
 begin
     if unique_key is not null then
         if key is not null then
@@ -23,7 +25,11 @@ begin
         return id;
     end if;
     arguments := trunkline.check_priority(queue, priority);
-    if delay >= '0' and delay <= '36500 days' and pg_column_size(payload) <= 67108868 then
+    if not fits then
+        -- An array holds its elements uncompressed: 64 MiB, a header of 4 bytes, and 24 of its own.
+        fits := pg_column_size(array[payload]) <= 67108892;
+    end if;
+    if delay >= '0' and delay <= '36500 days' and fits then
         if metadata is not null then
             listed := array[trunkline.check_metadata(metadata)];
         end if;

@@ -50,6 +50,28 @@ async fn payloads_up_to_64_mib_pass_and_no_larger_one() {
     assert_eq!(queue.stats().await.expect("counted").messages, 1, "only what fits");
 }
 
+/// A table stores a payload that repeats itself in a fiftieth of its size or less.
+#[tokio::test(flavor = "multi_thread")]
+async fn compressed_payload_counts_with_its_full_size() {
+    let sql = connect(&database().await).await;
+    let stored = "select trunkline.create_queue('t', 'text'), trunkline.create_queue('b', 'bytea');
+        create table stored as select n, repeat('x', n) as t, convert_to(repeat('x', n), 'UTF8') as b
+        from unnest(array[300000, 67108864, 67108865]) n";
+    sql.batch_execute(stored).await.expect("stored");
+    let largest = "select max(pg_column_size(t) + pg_column_size(b)) < 4000000 from stored";
+    assert!(sql.query_one(largest, &[]).await.expect("measured").get::<_, bool>(0), "they are compressed");
+    for queue in ["t", "b"] {
+        for options in ["", ", delay => '1 hour'"] {
+            let call = format!("select trunkline.enqueue('{queue}', {queue}{options}) from stored where n");
+            let enqueued = sql.execute(&format!("{call} <= 67108864"), &[]).await.expect("they fit");
+            assert_eq!(enqueued, 2, "{call}");
+            let error = sql.execute(&format!("{call} > 67108864"), &[]).await.expect_err("too large");
+            let said = error.as_db_error().expect("the server's");
+            assert_eq!(said.message(), format!("a payload of 67108865 bytes is too large for queue '{queue}'"));
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_payload_fails_its_own_caller_only() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
