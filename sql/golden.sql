@@ -770,7 +770,7 @@ begin
     end loop;
 end ;
 
-function do_allowed_orders(n integer, locks boolean) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_allowed_orders(n integer, locks boolean) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz;
@@ -799,7 +799,7 @@ begin
     return greatest(n, 0);
 end ;
 
-function do_allowedin_orders() returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_allowedin_orders() returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
@@ -3873,7 +3873,7 @@ begin
     end loop;
 end ;
 
-function do_right_emails(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_right_emails(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -3920,7 +3920,7 @@ begin
     return messages;
 end ;
 
-function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_right_orders(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -3992,7 +3992,7 @@ begin
     return messages;
 end ;
 
-function do_right_tasks(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_right_tasks(how integer, ahead interval DEFAULT NULL::interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -4718,7 +4718,7 @@ begin
     end if;
 end ;
 
-function do_used_orders(n integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_used_orders(n integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan row_security=on as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -4870,13 +4870,13 @@ function is_held() returns boolean language plpgsql volatile set search_path=pg_
 
 function is_large(queue text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off row_security=on;
 
 function keep_letter() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off;
 
 function keep_place() returns trigger language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function kept_floor(queue text) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp row_security=on;
 
 function lane_of(key text, lanes integer) returns smallint language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
@@ -4962,7 +4962,7 @@ function release_partition(queue text, holder bigint) returns boolean language p
 
 function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
-function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function repair_times(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp row_security=on;
 
 function replay(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4994,7 +4994,7 @@ function send_direct(queue text, payload text, metadata jsonb DEFAULT NULL::json
 
 function send_direct_one(queue text, payload anyelement, metadata jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function send_element(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+function send_element(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off row_security=on;
 
 function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -5004,7 +5004,7 @@ function set_vacuum(queue text) returns boolean language plpgsql volatile set se
 
 function settle(verb text, queue text, ids bigint[], attempts integer[], span interval DEFAULT NULL::interval, reason text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp jit=off;
 
-function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function shift(queue text, passed interval) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp row_security=on;
 
 function shortens(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp;
 

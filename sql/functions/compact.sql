@@ -32,7 +32,7 @@ begin
         raise exception 'at_least must not be null, and max_pause must be more than zero, not % and %', coalesce(at_least::text, 'null'), coalesce(max_pause::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Leave out both arguments, or pass bytes, and an interval of more than zero.';
     end if;
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'a queue can be compacted only in a transaction that is read committed'
             using errcode = 'invalid_transaction_state', hint = 'Call the function outside of this transaction, whose snapshot may not show all messages.';
     end if;

@@ -1,5 +1,6 @@
 create or replace function trunkline.keep_floor(queue text, reached timestamptz) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+    set row_security = on as $$
 -- Stores a floor for sessions and processes that start later. Waits for no lock, and writes at most
 -- every ten seconds. Stores nothing if the role lacks the right. Also stores nothing above the
 -- isolation level read committed, because a concurrent update would be an error there. Storing a
@@ -10,7 +11,7 @@ declare
     clock timestamptz := clock_timestamp();
     kept timestamptz;
 begin
-    if current_setting('transaction_isolation') = 'read committed'
+    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
        and has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
         select greatest(k.reached, k.shown) into kept from trunkline.floor k
         where k.queue = keep_floor.queue

@@ -1,5 +1,5 @@
 create or replace function trunkline.kept_floor(queue text) returns timestamptz
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set row_security = on as $$
 -- Returns the floor with which a new session or process may start. This is the stored floor, unless
 -- the clock is behind it. It is lower if a clock or a manual change has put a row below it. To find
 -- such rows, the function sweeps part of the table, or all of it if few rows are dead: a program

@@ -1,5 +1,5 @@
 create or replace function trunkline.repair_times(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set row_security = on as $$
 -- Repairs times that were written to a queue while a clock was ahead: messages that wait for a wrong time, leases,
 -- partitions, unique keys and limits. Consumers repair by themselves what they can recognize as wrong. This function also
 -- shortens leases that last longer than the queue's setting to that setting, such as leases of workers that were killed

@@ -1,5 +1,5 @@
 create or replace function trunkline.send_element(queue text, element bytea, metadata jsonb default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off set row_security = on as $$
 -- Hands a message (in the binary format of the wire protocol) to one waiting consumer without storing it, for
 -- trunkline.send_direct and for client libraries. Returns the message's id. Returns null if no consumer waits, if the
 -- message does not fit into a notification, or if the queue is paused or has limits: then the caller has to enqueue the

@@ -1,5 +1,5 @@
 create or replace function trunkline.shift(queue text, passed interval) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp set row_security = on as $$
 -- Simulates the passage of time for one queue, for use in tests. Messages that are due within this time are
 -- due now, in the order in which they would have become due; messages that are due later become due sooner by this
 -- much. Leases, retries and delays are due times, so a lease that would end within this time has expired. All past

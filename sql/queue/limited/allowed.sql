@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_allowed_}(n int, locks bool)
     returns int language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
-    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set row_security = on as $f$
 -- Returns how many of n messages the limits allow. With locks, the bucket stays locked until the
 -- commit, so that all sessions that dequeue share one count. The caller then has to record what it
 -- used with do_used_. A bucket that was filled while a clock was ahead fills from now on. Fails if

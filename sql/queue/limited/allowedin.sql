@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
-    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set row_security = on as $f$
 -- Returns the seconds until the limits allow a message, as far as only time decides; null if they
 -- allow one now. While another session has locked the limits, nothing is allowed, and it is unknown
 -- for how long. Locks nothing.

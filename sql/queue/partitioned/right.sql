@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_right_}(how int, ahead interval default null)
     returns bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
-    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan set row_security = on as $f$
 -- Repairs times that were written while a clock was ahead: each time that is later than it could be
 -- with a correct clock. Skips rows that another transaction has locked, but waits for the lock of a
 -- limit's bucket. Returns the number of messages that it changed, except leases that only follow

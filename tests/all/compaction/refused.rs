@@ -208,6 +208,20 @@ async fn compaction_is_refused_while_another_session_keeps_the_toast_table() {
     assert_eq!(queue.take(9).await.expect("taken").len(), 1);
 }
 
+/// PostgreSQL treats this isolation level as `read committed`.
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_is_compacted_and_its_floor_kept_at_read_uncommitted() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute("set default_transaction_isolation = 'read uncommitted'").await.expect("set");
+    sql.batch_execute("select trunkline.keep_floor('q', now() - interval '1 minute')").await.expect("kept");
+    let kept = "select reached > '-infinity' from trunkline.floor where queue = 'q'";
+    assert!(sql.query_one(kept, &[]).await.expect("read").get::<_, bool>(0));
+    queue.enqueue(1).await.expect("enqueued");
+    waste(&sql).await;
+    freed(&sql).await;
+    assert_eq!(queue.take(9).await.expect("taken").len(), 1);
+}
+
 /// Since PostgreSQL 18, a generated column can be large without being stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_exceed_an_array_are_not_copied() {
