@@ -6,6 +6,7 @@ select q.name, q.paused,
              and c.oid not in (select l.relation from pg_locks l
                                where l.database = (select d.oid from pg_database d where d.datname = current_database())
                                  and l.relation is not null and l.mode in ('ShareRowExclusiveLock', 'AccessExclusiveLock'))
-            then coalesce(pg_sequence_last_value(c.oid) / 1024, 0) end
+            then coalesce(pg_sequence_last_value(c.oid) / 1024, 0) end,
+       q.priorities
 from trunkline.queue q
 left join pg_class c on c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'S' and c.relname = 'id_' || q.name

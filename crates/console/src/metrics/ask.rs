@@ -15,8 +15,9 @@ macro_rules! sql {
     };
 }
 
-/// A queue: its name, whether it is paused, and the number of rows that it has ever had.
-pub type Queue = (String, bool, Option<i64>);
+/// A queue: its name, whether it is paused, the number of rows that it has ever had, and the number
+/// of its priorities.
+pub type Queue = (String, bool, Option<i64>, i32);
 
 /// A table of a queue: the queue, the kind of table, the bytes of the heap, of TOAST and of the
 /// indexes, and the number of dead rows.
@@ -57,6 +58,18 @@ impl Counts {
     pub fn depth(&self) -> i64 {
         self.messages[..4].iter().sum()
     }
+
+    pub fn alarms(&self) -> Alarms {
+        Alarms { oldest_due: self.oldest_due, has_dead: self.messages[4] > 0 }
+    }
+}
+
+/// The figures of a queue on which alarms depend. They take no count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alarms {
+    /// The number of seconds since the oldest due message became due; 0 if no message is due.
+    pub oldest_due: f64,
+    pub has_dead: bool,
 }
 
 type Counted = (i64, i64, i64, i64, i64, i64, i64, f64, Option<f64>, f64);
@@ -92,7 +105,16 @@ pub async fn counts_within(db: &Db, queue: &str, most: &str) -> Result<Counts> {
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
-/// The server's time limit for the list of queues, and for the figures of the database.
+/// Returns the alarms of a queue with this number of priorities, and how long the server took.
+pub async fn alarms(db: &Db, queue: &str, priorities: i32) -> Result<(Alarms, Duration)> {
+    let in_lane = if priorities > 1 { "q.lane = p.lane" } else { "true" };
+    let text = Text::of(db, sql!("alarms")).with("last", &(priorities - 1).to_string()).with("in_lane", in_lane);
+    let (oldest_due, has_dead, took): (f64, bool, f64) = alone(db, text.with_tables(queue), (), LISTING).await?;
+    let took = Duration::try_from_secs_f64(took).unwrap_or_default();
+    Ok((Alarms { oldest_due, has_dead }, took))
+}
+
+/// The server's time limit for the list of queues, for the figures of the database, and for alarms.
 const LISTING: &str = "10s";
 /// The server's time limit for a count.
 const COUNTING: &str = "10min";

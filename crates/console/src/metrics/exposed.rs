@@ -57,12 +57,12 @@ fn of_database(text: &mut Exposition, picture: &Picture) {
 
 fn of_catalog(text: &mut Exposition, picture: &Picture) {
     let mut paused = text.metric("trunkline_queue_paused", Gauge, "1 if the queue is paused.");
-    for (queue, is_paused, _) in &picture.queues {
+    for (queue, is_paused, ..) in &picture.queues {
         paused.add(&[("queue", queue)], u8::from(*is_paused));
     }
     let help = "All rows (batches of messages) that were ever enqueued, according to the queue's sequence, including rows of transactions that were rolled back.";
     let mut rows = text.metric("trunkline_queue_enqueued_rows_total", Counter, help);
-    for (queue, _, enqueued) in &picture.queues {
+    for (queue, _, enqueued, _) in &picture.queues {
         if let Some(enqueued) = enqueued {
             rows.add(&[("queue", queue)], enqueued);
         }
@@ -79,8 +79,10 @@ fn of_counts(text: &mut Exposition, picture: &Picture) {
     }
     let help = "How long the oldest due message has been due; 0 if no message is due.";
     let mut oldest = text.metric("trunkline_queue_oldest_due_seconds", Gauge, help);
-    for (queue, _, counts) in counted() {
-        oldest.add(&[("queue", queue)], counts.oldest_due);
+    for (queue, ..) in &picture.queues {
+        if let Some(alarms) = picture.alarms_of(queue) {
+            oldest.add(&[("queue", queue)], alarms.oldest_due);
+        }
     }
     let help = "How far the stored floor is behind the oldest message, or behind now if the queue is empty. It matters only if many rows are dead.";
     let mut lag = text.metric("trunkline_queue_floor_lag_seconds", Gauge, help);
@@ -89,7 +91,7 @@ fn of_counts(text: &mut Exposition, picture: &Picture) {
             lag.add(&[("queue", queue)], seconds);
         }
     }
-    let help = "The age of the queue's counts, oldest due time and floor lag. Large queues are counted less often.";
+    let help = "The age of the queue's counts and floor lag. Large queues are counted less often.";
     let mut age = text.metric("trunkline_stats_age_seconds", Gauge, help);
     for (queue, kept, _) in counted() {
         age.add(&[("queue", queue)], kept.at.elapsed().as_secs_f64());

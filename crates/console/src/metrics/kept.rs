@@ -5,12 +5,16 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::ask::{Counts, Database, Queue, Store};
+use super::ask::{Alarms, Counts, Database, Queue, Store};
 
 /// All quick samples together may take 1/`SHARE` of the time, a third of a per cent. All slow
-/// samples together may take the same share. The remaining third is for the statements that run at
-/// each scrape.
+/// samples together may take the same share. Half of the remaining third is for alarms, and half
+/// for the statements that run at each scrape.
 const SHARE: u32 = 300;
+/// The same for alarms.
+const SHARE_OF_ALARMS: u32 = 4 * SHARE;
+/// The pause between two counts above which the alarms of a queue are sampled in between.
+const LONG: Duration = Duration::from_secs(60);
 /// The minimum duration of a slow sample.
 const SLOW: Duration = Duration::from_millis(10);
 /// The cost of a sample's transaction and plan, in addition to the cost of the count itself.
@@ -38,8 +42,12 @@ pub struct Picture {
     pub stores: Option<Kept<Vec<Store>>>,
     /// The counts, by the queue's name. `None` if the role may not count, or if the count failed.
     pub counts: BTreeMap<String, Kept<Option<Counts>>>,
+    /// The alarms of queues that are rarely counted. `None` as for the counts.
+    pub alarms: BTreeMap<String, Kept<Option<Alarms>>>,
     /// The reason why the latest samples could not be taken, if they could not.
     pub problem: Option<String>,
+    /// The same for the latest counts.
+    pub uncounted: Option<String>,
     /// The reason that was logged last, if the metrics are not available.
     pub reported: Option<String>,
 }
@@ -50,6 +58,7 @@ impl Picture {
         queues.sort(); // sorted as Rust compares names, because the server sorts by its locale
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
         self.counts.retain(|name, _| is_there(name));
+        self.alarms.retain(|name, _| is_there(name));
         if let Some(stores) = &mut self.stores {
             stores.answer.retain(|(name, ..)| is_there(name));
         }
@@ -59,7 +68,30 @@ impl Picture {
     /// Returns the cost of all samples.
     pub fn budget(&self) -> Budget {
         let two = [self.database.as_ref().map(|kept| kept.took), self.stores.as_ref().map(|kept| kept.took)];
-        Budget::of(two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))
+        Budget::of(SHARE, two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))
+    }
+
+    /// Returns the queues whose alarms are due, with the number of their priorities: those that are
+    /// rarely counted, and those whose count waits for a slow one.
+    pub fn next_alarms(&self) -> Vec<(String, i32)> {
+        let (counting, budget) =
+            (self.budget(), Budget::of(SHARE_OF_ALARMS, self.alarms.values().map(|kept| kept.took)));
+        let is_due = |name: &String| {
+            let Some(counts) = self.counts.get(name) else { return false };
+            let sampled = self.alarms.get(name);
+            let latest = sampled.map_or(counts.at, |kept| kept.at.max(counts.at));
+            let is_rare = counting.pause(counts.took) > LONG || counts.at.elapsed() > 2 * LONG;
+            is_rare && latest.elapsed() >= budget.pause(sampled.map_or(BESIDES, |kept| kept.took))
+        };
+        let due = self.queues.iter().filter(|(name, ..)| is_due(name));
+        due.map(|(name, .., priorities)| (name.clone(), *priorities)).collect()
+    }
+
+    /// Returns the alarms of a queue, by its latest sample or count.
+    pub fn alarms_of(&self, queue: &str) -> Option<Alarms> {
+        let counted = self.counts.get(queue).and_then(|kept| Some((kept.at, kept.answer.as_ref()?.alarms())));
+        let sampled = self.alarms.get(queue).and_then(|kept| Some((kept.at, kept.answer?)));
+        counted.into_iter().chain(sampled).max_by_key(|(at, _)| *at).map(|(_, alarms)| alarms)
     }
 
     /// Returns the queues whose count is due, the quickest first.
@@ -78,8 +110,10 @@ impl Picture {
 }
 
 /// The cost of samples, which determines the pauses between them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Budget {
+    /// The quick samples, and the slow ones, may each take 1/`share` of the time.
+    share: u32,
     /// The total duration of all quick samples.
     quick: Duration,
     /// The number of slow samples.
@@ -87,8 +121,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    fn of(took: impl Iterator<Item = Duration>) -> Self {
-        took.fold(Self::default(), |budget, took| match took {
+    fn of(share: u32, took: impl Iterator<Item = Duration>) -> Self {
+        took.fold(Self { share, quick: Duration::ZERO, slow: 0 }, |budget, took| match took {
             slow if slow >= SLOW => Self { slow: budget.slow + 1, ..budget },
             quick => Self { quick: budget.quick + quick, ..budget },
         })
@@ -96,7 +130,7 @@ impl Budget {
 
     /// Returns how long to wait after a sample that took the time `took`.
     fn pause(self, took: Duration) -> Duration {
-        if took >= SLOW { took * SHARE * self.slow } else { self.quick * SHARE }
+        if took >= SLOW { took * self.share * self.slow } else { self.quick * self.share }
     }
 
     pub fn is_due<T>(self, kept: Option<&Kept<T>>) -> bool {
@@ -110,7 +144,7 @@ mod tests {
 
     /// Returns the share of a core that samples with these durations use.
     fn share(took: &[Duration]) -> f64 {
-        let budget = Budget::of(took.iter().copied());
+        let budget = Budget::of(SHARE, took.iter().copied());
         took.iter().map(|took| took.as_secs_f64() / budget.pause(*took).as_secs_f64()).sum()
     }
 
@@ -127,9 +161,24 @@ mod tests {
     #[test]
     fn a_slow_queue_does_not_make_the_others_old() {
         let one = Duration::from_micros(500);
-        let budget = Budget::of([one, one, Duration::from_secs(20)].into_iter());
+        let budget = Budget::of(SHARE, [one, one, Duration::from_secs(20)].into_iter());
         assert_eq!(budget.pause(one), Duration::from_millis(300));
         assert_eq!(budget.pause(Duration::from_secs(20)), Duration::from_secs(6000));
+    }
+
+    #[test]
+    fn alarms_are_sampled_where_counts_are_rare() {
+        fn kept<T>(took: Duration) -> Kept<Option<T>> {
+            Kept { answer: None, at: Instant::now(), took }
+        }
+        let counts = [("often".into(), kept(BESIDES)), ("seldom".into(), kept(Duration::from_secs(1)))].into();
+        let mut picture = Picture { counts, ..Picture::default() };
+        picture.with(["new", "often", "seldom"].map(|name| (name.into(), false, None, 3)).into());
+        assert_eq!(picture.next_alarms(), [("seldom".to_owned(), 3)]);
+        picture.alarms.insert("seldom".into(), kept(BESIDES));
+        assert_eq!(picture.next_alarms(), [], "it rests");
+        picture.with(Vec::new());
+        assert!(picture.alarms.is_empty());
     }
 
     #[test]
@@ -137,7 +186,7 @@ mod tests {
         let kept = |took| Kept { answer: None, at: Instant::now(), took: Duration::from_micros(took) };
         let counts = [("a".into(), kept(9)), ("b".into(), kept(0)), ("gone".into(), kept(5))].into();
         let mut picture = Picture { counts, ..Picture::default() };
-        picture.with(vec![("a".into(), false, None), ("b".into(), false, None), ("new".into(), false, None)]);
+        picture.with(["a", "b", "new"].map(|name| (name.into(), false, None, 1)).into());
         assert_eq!(picture.counts.keys().collect::<Vec<_>>(), ["a", "b"]);
         picture.counts.values_mut().for_each(|kept| kept.took = Duration::ZERO);
         assert_eq!(picture.next(), ["a", "b", "new"], "those that cost nothing are always due");

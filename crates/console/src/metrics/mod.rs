@@ -35,7 +35,8 @@ use crate::reason::{is_late, reason};
 pub(crate) const SILENT: &str = "the database does not answer";
 
 /// The time after which a sample is given up although the server limits its statements: the
-/// network has forgotten the connection. First for the figures of the database, then for counts.
+/// network has forgotten the connection. First for the figures of the database and for alarms, then
+/// for counts.
 const GIVEN_UP: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(660));
 
 /// The content type of an exposition.
@@ -46,8 +47,10 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     patience: Duration,
     picture: Arc<Mutex<Picture>>,
-    /// Locked while a task takes samples.
+    /// Locked while a task takes samples other than counts.
     looking: Arc<tokio::sync::Mutex<()>>,
+    /// Locked while a task counts.
+    counting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Default for Metrics {
@@ -60,7 +63,12 @@ impl Metrics {
     /// Creates metrics without samples, with a patience of three seconds.
     #[must_use]
     pub fn new() -> Self {
-        Self { patience: Duration::from_secs(3), picture: Arc::default(), looking: Arc::default() }
+        Self {
+            patience: Duration::from_secs(3),
+            picture: Arc::default(),
+            looking: Arc::default(),
+            counting: Arc::default(),
+        }
     }
 
     /// Sets how long a scrape waits for the database, and then again for slow samples. Samples that
@@ -117,22 +125,39 @@ impl Metrics {
     pub(crate) async fn sampled(&self, db: &Db) -> Picture {
         let looked = timeout(self.patience, tokio::spawn(self.clone().look(db.clone()))).await;
         let mut picture = self.picture().clone();
-        if let Ok(Err(ended)) = looked {
-            picture.problem = Some(format!("this is a bug: {ended}"));
-        }
+        picture.problem = match looked {
+            Ok(Err(ended)) => Some(format!("this is a bug: {ended}")),
+            _ => picture.problem.take().or_else(|| picture.uncounted.take()),
+        };
         picture
     }
 
     /// Takes all samples that are due, and stores the reason if that fails. If another task is
-    /// already taking them, waits for that task instead.
+    /// already taking them, waits for that task instead. Counts come last, and may take minutes:
+    /// in the meantime, other tasks take the other samples.
     async fn look(self, db: Db) {
-        let Ok(_looking) = self.looking.try_lock() else { return drop(self.looking.lock().await) };
-        // Keeps the old samples if the connection breaks.
-        let taken = self.take_samples(&db).await;
-        self.picture().problem = taken.err();
+        if let Ok(_looking) = self.looking.try_lock() {
+            // Keeps the old samples if the connection breaks.
+            let taken = self.take_samples(&db).await;
+            let is_broken = taken.is_err();
+            self.picture().problem = taken.unwrap_or_else(Some);
+            if is_broken {
+                return;
+            }
+        } else {
+            drop(self.looking.lock().await);
+            if self.picture().problem.is_some() {
+                return;
+            }
+        }
+        let Ok(_counting) = self.counting.try_lock() else { return drop(self.counting.lock().await) };
+        let counted = self.count(&db).await;
+        self.picture().uncounted = counted.err();
     }
 
-    async fn take_samples(&self, db: &Db) -> std::result::Result<(), String> {
+    /// Takes all samples except the counts. Returns the reason if the server refused to show the
+    /// figures of the database. Fails if the connection breaks.
+    async fn take_samples(&self, db: &Db) -> std::result::Result<Option<String>, String> {
         let begun = Instant::now();
         let budget = self.picture().budget();
         let mut refused = None;
@@ -154,6 +179,21 @@ impl Metrics {
             };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));
         }
+        let next = self.picture().next_alarms();
+        for (queue, priorities) in next {
+            let begun = Instant::now();
+            let kept = match within(GIVEN_UP.0, ask::alarms(db, &queue, priorities)).await? {
+                Ok((alarms, took)) => Kept::now(Some(alarms), took + BESIDES),
+                Err(error) if is_gone(&error) => continue,
+                Err(error) if error.sqlstate().is_some() => Kept::now(None, begun.elapsed()),
+                Err(error) => return Err(in_words(error)),
+            };
+            self.picture().alarms.insert(queue, kept);
+        }
+        Ok(refused.map(in_words))
+    }
+
+    async fn count(&self, db: &Db) -> std::result::Result<(), String> {
         let next = self.picture().next();
         for queue in next {
             let begun = Instant::now();
@@ -170,7 +210,7 @@ impl Metrics {
             };
             self.picture().counts.insert(queue, kept);
         }
-        refused.map_or(Ok(()), |error| Err(in_words(error)))
+        Ok(())
     }
 
     /// Locks the samples. No task awaits anything while it holds the lock.

@@ -19,7 +19,10 @@ use super::{
     point::{self, Flow, Point},
     statement,
 };
-use crate::metrics::{Kept, Metrics, Picture as Samples, SILENT, ask::Counts};
+use crate::metrics::{
+    Kept, Metrics, Picture as Samples, SILENT,
+    ask::{Alarms, Counts},
+};
 
 /// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +45,8 @@ pub struct Known {
     pub counts: Option<Counts>,
     /// The time at which the counts were taken.
     pub at: SystemTime,
+    /// The latest alarms, which may be newer than the counts. `None` as for the counts.
+    pub alarms: Option<Alarms>,
     /// The estimated numbers of messages per second that were enqueued and that left between the
     /// last two counts: see [`Flow`].
     pub flow: Flow,
@@ -73,6 +78,7 @@ impl Known {
             description,
             counts: None,
             at,
+            alarms: None,
             flow: Flow::default(),
             failing: None,
             schedules: (0, None),
@@ -85,7 +91,7 @@ impl Known {
 
     /// Creates the numbers of a queue that a visitor opens before its first sample.
     pub fn now(description: Description, counts: Counts) -> Self {
-        Self { counts: Some(counts), ..Self::new(description) }
+        Self { counts: Some(counts), alarms: Some(counts.alarms()), ..Self::new(description) }
     }
 
     /// Stores the latest counts. `rows` is the number of rows that the queue has ever had.
@@ -260,7 +266,7 @@ fn drawn(
     samples: &Samples,
 ) -> BTreeMap<String, Known> {
     let rows: BTreeMap<&str, Option<i64>> =
-        samples.queues.iter().map(|(name, _, rows)| (name.as_str(), *rows)).collect();
+        samples.queues.iter().map(|(name, _, rows, _)| (name.as_str(), *rows)).collect();
     let mut bytes: BTreeMap<&str, i64> = BTreeMap::new();
     for (name, _, heap, toast, indexes, _) in samples.stores.iter().flat_map(|kept| &kept.answer) {
         *bytes.entry(name).or_default() += heap + toast + indexes;
@@ -272,6 +278,7 @@ fn drawn(
             None => Known::new(description),
         };
         known.bytes = bytes.get(name.as_str()).copied().unwrap_or_default();
+        known.alarms = samples.alarms_of(&name);
         if let Some(kept) = samples.counts.get(&name) {
             known.learn(kept, rows.get(name.as_str()).copied().flatten());
         }

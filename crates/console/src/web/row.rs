@@ -56,10 +56,9 @@ const PATIENCE: f64 = 300.0;
 impl Row {
     pub fn of(known: &Known) -> Self {
         let is = &known.description;
-        let has = |what: fn(&crate::metrics::ask::Counts) -> bool| known.counts.as_ref().is_some_and(what);
         let all = [
-            ("behind", has(|counts| counts.oldest_due >= PATIENCE) && !is.is_paused),
-            ("dead", has(|counts| counts.messages[4] > 0)),
+            ("behind", known.alarms.is_some_and(|alarms| alarms.oldest_due >= PATIENCE) && !is.is_paused),
+            ("dead", known.alarms.is_some_and(|alarms| alarms.has_dead)),
             ("paused", is.is_paused),
             ("hidden", known.counts.is_none()),
         ];
@@ -70,7 +69,7 @@ impl Row {
         let unknown = || "–".to_owned();
         let number =
             |place: usize| known.counts.map_or_else(unknown, |counts| words::thousands(counts.messages[place]));
-        let oldest = known.counts.filter(|counts| counts.messages[0] > 0);
+        let oldest = known.alarms.map(|alarms| alarms.oldest_due).filter(|seconds| *seconds > 0.0);
         Self {
             name: is.name.clone(),
             states,
@@ -79,9 +78,12 @@ impl Row {
             delayed: number(1),
             leased: number(2),
             retrying: number(3),
-            dead: number(4),
-            oldest: oldest
-                .map_or_else(unknown, |counts| words::age(Duration::from_secs_f64(counts.oldest_due.max(0.0)))),
+            dead: match known.alarms.map(|alarms| alarms.has_dead) {
+                Some(true) if known.counts.is_none_or(|counts| counts.messages[4] == 0) => "≥ 1".to_owned(),
+                Some(false) => "0".to_owned(),
+                _ => number(4),
+            },
+            oldest: oldest.map_or_else(unknown, |seconds| words::age(Duration::from_secs_f64(seconds))),
             came: words::rate(known.flow.came),
             went: words::rate(known.flow.went),
             died: words::rate(known.failing.unwrap_or_default().max(known.flow.died)),

@@ -101,6 +101,8 @@ fn sums(picture: &Gathered) -> [(&'static str, String); 8] {
 impl Trouble {
     fn of(row: &Row) -> Option<Self> {
         let what = row.states.iter().filter_map(|state| match *state {
+            // The oldest due message may be known before the queue is counted again.
+            "behind" if matches!(row.due.as_str(), "0" | "–") => Some(format!("a message due for {}", row.oldest)),
             "behind" => Some(format!("{} due, the oldest for {}", row.due, row.oldest)),
             "dead" => Some(format!("{} dead", row.dead)),
             "paused" => Some("paused".to_owned()),

@@ -7,11 +7,12 @@ use tokio::{
     net::{TcpListener, UnixStream},
     sync::watch,
 };
-use trunkline::Db;
+use tokio_postgres::Client;
+use trunkline::{Db, Settings};
 use trunkline_console::metrics::Metrics;
 use trunkline_embedded::test_cluster;
 
-use super::{count, database, in_all_states};
+use super::{count, database, in_all_states, seconds};
 use crate::web::connect;
 
 /// A sample is given up after half a minute, and so may be the next.
@@ -111,4 +112,63 @@ async fn sample_whose_connection_falls_silent_is_given_up() {
         assert!(tokio::time::Instant::now() < deadline, "the sample is not given up");
         crate::pass(AWHILE).await;
     }
+}
+
+/// Makes the count of the archive of queue `q` take this many seconds.
+async fn slow_down(sql: &Client, seconds: f64) {
+    let slow = format!(
+        "alter table trunkline.archive_q rename to quick;
+         create view trunkline.archive_q as select pg_sleep({seconds}) is null as slept offset 0"
+    );
+    sql.batch_execute(&slow).await.expect("changed");
+}
+
+/// Enqueues a message that has been due for an hour.
+async fn enqueue_late(sql: &Client) {
+    let late = "insert into trunkline.queue_q (size, payload, due_at) values (1, '{1}', now() - interval '1 hour')";
+    sql.batch_execute(late).await.expect("enqueued");
+}
+
+fn oldest(text: &str) -> f64 {
+    seconds(text, "trunkline_queue_oldest_due_seconds{queue=\"q\"}")
+}
+
+#[tokio::test]
+async fn oldest_due_message_does_not_wait_for_a_slow_count() {
+    for settings in [Settings::new("int8"), Settings::new("int8").priorities(3)] {
+        let (_, db, sql) = database().await;
+        db.create_queue("q", &settings).await.expect("created");
+        slow_down(&sql, 0.3).await;
+        let metrics = metrics().patience(SOON);
+        let text = metrics.exposition(&db).await;
+        assert!(is_due(&text, 0) && oldest(&text) == 0.0, "{text}");
+        enqueue_late(&sql).await;
+        crate::pass(AWHILE).await;
+        let text = metrics.exposition(&db).await;
+        assert!(oldest(&text) >= 3600.0, "{text}");
+        assert!(is_due(&text, 0), "it was not counted again: {text}");
+        sql.batch_execute("delete from trunkline.queue_q").await.expect("deleted");
+        until(&metrics, &db, |text| oldest(text) == 0.0).await;
+    }
+}
+
+#[tokio::test]
+async fn oldest_due_message_is_found_while_a_count_runs() {
+    let (_, db, sql) = database().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let metrics = metrics();
+    until(&metrics, &db, |text| is_due(text, 0)).await;
+    slow_down(&sql, 600.0).await;
+    let counts = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
+    let deadline = Instant::now() + SOON;
+    while sql.query_one(counts, &[]).await.expect("read").get::<_, i64>(0) == 0 {
+        assert!(Instant::now() < deadline, "it is not counted");
+        metrics.exposition(&db).await;
+        crate::pass(AWHILE).await;
+    }
+    enqueue_late(&sql).await;
+    crate::pass(Duration::from_secs(120)).await;
+    until(&metrics, &db, |text| oldest(text) >= 3600.0).await;
+    let cancelled = counts.replace("count(*)", "count(pg_cancel_backend(pid))");
+    assert_eq!(sql.query_one(&cancelled, &[]).await.expect("read").get::<_, i64>(0), 1, "the count still runs");
 }

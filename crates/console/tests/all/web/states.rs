@@ -29,18 +29,9 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
     late.enqueue(&"waits".to_owned()).await.expect("enqueued");
     site.sql.batch_execute("update trunkline.queue_late set due_at = now() - interval '1 hour'").await.expect("moved");
     let site = site.restarted(|console| console).await;
-    let deadline = Instant::now() + SOON;
-    let said = "Needs attention: 1 behind, 2 with dead letters, 1 paused";
-    let page = loop {
-        let page = get(site.address, "/").await;
-        if page.body.contains(said) {
-            break page;
-        }
-        assert!(Instant::now() < deadline, "{}", page.body);
-        crate::until_next_poll().await;
-    };
+    let page = overview(&site, "Needs attention: 1 behind, 2 with dead letters, 1 paused").await;
     let badges = |queue: &str| {
-        let row = page.body.split(&format!("data-queue=\"{queue}\"")).nth(1).expect("a row");
+        let row = page.split(&format!("data-queue=\"{queue}\"")).nth(1).expect("a row");
         let cell = row.split("data-states>").nth(1).expect("states").split("</td>").next().unwrap_or_default();
         cell.split("<span class=\"state ")
             .skip(1)
@@ -48,9 +39,40 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
             .collect::<Vec<_>>()
     };
     assert_eq!((badges("both"), badges("late")), (vec!["dead", "paused"], vec!["behind", "dead"]));
-    assert!(page.body.contains("2 dead; paused"), "{}", page.body);
+    assert!(page.contains("2 dead; paused"), "{page}");
     let page = get(site.address, "/queues/both").await;
     assert!(page.body.contains(">Resume …<"), "a queue that is paused can be resumed, whatever else it is");
+    site.end().await;
+}
+
+/// Returns the overview once it has this text.
+async fn overview(site: &Site, text: &str) -> String {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let page = get(site.address, "/").await;
+        if page.body.contains(text) {
+            return page.body;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        crate::until_next_poll().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overview_does_not_stay_green_until_a_slow_count() {
+    let site = Site::new().await;
+    site.db.create_queue("q", &Settings::new("text")).await.expect("created");
+    // A count that takes a second is repeated after five minutes.
+    let slow = "alter table trunkline.archive_q rename to quick;
+        create view trunkline.archive_q as select pg_sleep(1) is null as slept offset 0";
+    site.sql.batch_execute(slow).await.expect("changed");
+    let site = site.restarted(|console| console).await;
+    overview(&site, "All is well").await;
+    let late = "insert into trunkline.queue_q (size, payload, due_at) values (1, '{x}', now() - interval '1 hour');
+        insert into trunkline.dead_q (id, enqueued_at, attempt, error, payload) values (1, now(), 1, 'e', 'x')";
+    site.sql.batch_execute(late).await.expect("enqueued");
+    let page = overview(&site, "Needs attention: 1 behind, 1 with dead letters").await;
+    assert!(page.contains("a message due for 1 h; ≥ 1 dead"), "{page}");
     site.end().await;
 }
 
