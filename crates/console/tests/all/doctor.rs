@@ -225,10 +225,8 @@ async fn queue_without_consumer_is_found_whatever_its_kind() {
     }
 }
 
-/// Due messages are found among many dead rows, without reading the dead ones.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_floor_that_was_left_behind_is_found() {
-    let ward = Ward::with(&[("autovacuum", "off")]).await;
+/// Leaves the floor of a queue behind its messages, with many dead rows between.
+async fn leave_floor_behind(ward: &Ward) {
     ward.queue("q", Settings::new("int8")).await;
     ward.say(
         "update trunkline.floor set reached = now() - interval '2 hours' where queue = 'q';
@@ -239,6 +237,13 @@ async fn a_floor_that_was_left_behind_is_found() {
     )
     .await;
     ward.until("select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 60000").await;
+}
+
+/// Due messages are found among many dead rows, without reading the dead ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_floor_that_was_left_behind_is_found() {
+    let ward = Ward::with(&[("autovacuum", "off")]).await;
+    leave_floor_behind(&ward).await;
     let found = ward.mended("floor").await;
     assert!(found.queue.as_deref() == Some("q") && found.severity == Severity::Advice, "{found:?}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trunkline::{Limits, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::{SOON, Ward, connect};
+use super::{SOON, Ward, connect, leave_floor_behind};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limit_is_named_as_a_reason_why_messages_wait() {
@@ -92,4 +92,30 @@ async fn role_that_only_reads_finds_nothing_wrong_with_that() {
     let reads = trunkline::Db::connect(&url).await.expect("connected");
     let found = Doctor::new().examine(&reads).await.expect("examined");
     assert!(found.iter().all(|one| one.check != "settings"), "{found:#?}");
+}
+
+/// A floor that is stored past the messages of an open transaction hides them.
+#[tokio::test(flavor = "multi_thread")]
+async fn open_writer_that_holds_the_floor_is_named() {
+    let ward = Ward::with(&[("autovacuum", "off"), ("max_prepared_transactions", "2")]).await;
+    leave_floor_behind(&ward).await;
+    ward.say("create database other").await;
+    let writer = connect(&ward.server.url("other")).await;
+    let write = "set application_name = 'an import'; begin; select pg_current_xact_id()";
+    writer.batch_execute(write).await.expect("it has an id");
+    let found = ward.of("floor").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.severity == Severity::Advice && found.what.contains("(an import, idle in transaction)"), "{found:?}");
+    assert!(found.what.contains(" in database other; its last statement is: "), "{found:?}");
+    ward.mend(found).await;
+    ward.until("select count(*) = 0 from pg_stat_activity where application_name = 'an import'").await;
+
+    ward.say("begin; create table t (); prepare transaction 'forgotten'").await;
+    let found = ward.of("floor").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.what.contains("prepared transaction 'forgotten'"), "{found:?}");
+    ward.mend(found).await;
+
+    let found = ward.mended("floor").await;
+    assert!(found.mend.contains("keep_floor"), "{found:?}");
 }
