@@ -175,7 +175,7 @@ async fn enum_is_read_once_it_has_its_labels() {
 async fn queue_opens_once_its_enum_has_its_labels() {
     for settings in SETTINGS {
         let (db, sql, _) = open(settings, "create type mood as enum ('one')").await;
-        db.create_queue("q", &Settings::new("public.mood")).await.expect("created");
+        db.create_queue("q", &Settings::new("mood")).await.expect("created");
         for _ in 0..3 {
             assert!(db.queue::<Mood>("q").await.expect_err("a label is missing").is_wrong_type());
         }

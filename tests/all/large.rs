@@ -59,9 +59,11 @@ async fn a_lease_charges_nothing_that_did_not_come() {
     assert_eq!(whole(&sent).len(), MESSAGES);
     transaction.rollback().await.expect("rolled back");
     let (again, _) = queue.ack_and_lease(&[] as &[Message<Vec<u8>>], MESSAGES).await.expect("leased");
+    assert_eq!(whole(&again).len(), MESSAGES);
     queue.release(&again).await.expect("released");
     assert!(queue.peek(1).await.expect("peeked").iter().all(|message| message.attempt == 2), "given back twice");
     let again = queue.lease(MESSAGES).await.expect("leased");
+    assert_eq!(whole(&again).len(), MESSAGES);
     assert!(again.iter().all(|message| message.attempts() == 1));
 }
 
