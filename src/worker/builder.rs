@@ -13,6 +13,7 @@ use crate::{
         attempt::Attempt,
         handler::Handler,
         hands::Hands,
+        held::ByteLimit,
         retry_policy::RetryPolicy,
         station::{Options, Station},
         tally::Tally,
@@ -61,6 +62,7 @@ pub struct Worker<T> {
     handler: Handler<T>,
     pub(super) concurrency: usize,
     pub(super) options: Options,
+    limit: Option<ByteLimit<T>>,
 }
 
 impl<T> fmt::Debug for Worker<T> {
@@ -126,7 +128,7 @@ impl<T: Payload> Worker<T> {
             reports: false,
             isolates: true,
         };
-        Self { queue, handler, concurrency: 64, options }
+        Self { queue, handler, concurrency: 64, options, limit: None }
     }
 
     /// Sets the number of handlers that run at the same time: 64 by default, at least 1. In
@@ -242,14 +244,24 @@ impl<T: Payload> Worker<T> {
         self
     }
 
+    /// Limits the bytes of the messages that the worker holds, including prefetched messages, to
+    /// about `most`. `size` returns the bytes of a message. The sizes of earlier messages determine
+    /// how many messages the worker leases, so one lease may exceed the limit.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn bytes_in_hand(mut self, most: usize, size: fn(&Message<T>) -> usize) -> Self {
+        self.limit = Some(ByteLimit::new(most, size));
+        self
+    }
+
     pub(super) fn station(self, weight: u32, hands: Arc<Hands>, tally: Arc<Tally>) -> Result<Arc<Station<T>>> {
-        let Self { queue, handler, options, .. } = self;
+        let Self { queue, handler, options, limit, .. } = self;
         let lease = options.lease.unwrap_or(queue.description().lease);
         if lease.is_zero() || lease > Duration::from_secs(365 * 86_400) {
             return Err(Error::invalid(format!(
                 "a lease of {lease:?} is out of bounds: more than zero, at most 365 days"
             )));
         }
-        Ok(Station::new((queue, handler, options), lease, weight, hands, tally))
+        Ok(Station::new((queue, handler, options, limit), lease, weight, hands, tally))
     }
 }

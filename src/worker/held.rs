@@ -4,6 +4,7 @@
 mod alone;
 mod beat;
 mod bucket;
+mod bytes;
 mod closing;
 mod going_back;
 mod opening;
@@ -16,8 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(super) use self::closing::GivenUp;
-use self::order::{Arrival, Order, Prefetched};
+pub(super) use self::{bytes::ByteLimit, closing::GivenUp};
+use self::{
+    bytes::HeldBytes,
+    order::{Arrival, Order, Prefetched},
+};
 use crate::worker::{
     ahead::Ahead,
     groups::{Decision, Failed, Finished, Groups, ToSettle},
@@ -40,6 +44,7 @@ struct RunningMessage {
     group: usize,
     until: Instant,
     lost: bool,
+    _bytes: Option<HeldBytes>,
 }
 
 /// The messages that one task handles, and the time when they started.
@@ -60,6 +65,8 @@ pub(super) struct Start<T> {
 pub(super) struct Held<T> {
     lease: Duration,
     pub ahead: Ahead,
+    /// The limit of bytes, if the worker has one.
+    pub limit: Option<ByteLimit<T>>,
     waiting: VecDeque<Prefetched<T>>,
     /// Another lease is due when at most this number of messages is waiting.
     pub low: usize,
@@ -96,6 +103,7 @@ impl<T> Held<T> {
         Self {
             lease,
             ahead: Ahead::new(lease),
+            limit: None,
             waiting: VecDeque::new(),
             low: 0,
             groups: Groups::default(),
@@ -160,7 +168,8 @@ impl<T> Held<T> {
             last = Some((row, group));
             self.groups.open(group);
             let until = if message.rate.is_some() { limited_until } else { until };
-            let new = Prefetched { message, group, until };
+            let bytes = self.limit.as_mut().map(|limit| limit.hold(&message));
+            let new = Prefetched { message, group, until, bytes };
             let arrival = match &mut self.order {
                 Some(order) => order.arrive(new, now),
                 None => Arrival::Ready(new),
@@ -174,6 +183,7 @@ impl<T> Held<T> {
         if let Some((_, before)) = last {
             self.groups.close(before);
         }
+        self.limit.iter_mut().for_each(ByteLimit::leased);
         if let Some(order) = &mut self.order {
             order.fetched(now);
         }
@@ -203,7 +213,8 @@ impl<T> Held<T> {
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
         let most = self.order.as_ref().map_or(usize::MAX, Order::most);
-        self.ahead.room(hands, free, each, self.waiting.len()).min(most)
+        let fit = self.limit.as_ref().map_or(usize::MAX, ByteLimit::room);
+        self.ahead.room(hands, free, each, self.waiting.len()).min(most).min(fit)
     }
 
     /// Returns a task's next messages, at most `each`. Returns `None` if no message is waiting or
@@ -225,7 +236,7 @@ impl<T> Held<T> {
                 }
                 continue;
             }
-            let Prefetched { message, group, until } = next;
+            let Prefetched { message, group, until, bytes } = next;
             if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
                 order.begins(key, now);
             }
@@ -236,6 +247,7 @@ impl<T> Held<T> {
                 group,
                 until,
                 lost: false,
+                _bytes: bytes,
             });
             let is_alone = message.ran_out;
             messages.push(message);

@@ -15,7 +15,12 @@ use crate::{
         wait::{Wait, hooks::Hooks},
     },
     worker::{
-        handler::Handler, hands::Hands, held::Held, holder::Holder, report::Report, retry_policy::RetryPolicy,
+        handler::Handler,
+        hands::Hands,
+        held::{ByteLimit, Held},
+        holder::Holder,
+        report::Report,
+        retry_policy::RetryPolicy,
         tally::Tally,
     },
 };
@@ -58,7 +63,7 @@ pub(super) struct Station<T> {
 
 impl<T: Payload> Station<T> {
     pub fn new(
-        (queue, handler, options): (Queue<T>, Handler<T>, Options),
+        (queue, handler, options, limit): (Queue<T>, Handler<T>, Options, Option<ByteLimit<T>>),
         lease: Duration,
         weight: u32,
         hands: Arc<Hands>,
@@ -71,7 +76,8 @@ impl<T: Payload> Station<T> {
         let holder = keyed.then(Holder::new);
         let report = options.reports.then(Report::new);
         let gauges = queue.shared.metrics.worker();
-        let held = Mutex::new(Held::new(lease, per_key, Instant::now()));
+        let mut held = Held::new(lease, per_key, Instant::now());
+        held.limit = limit;
         Arc::new(Self {
             queue,
             handler,
@@ -86,7 +92,7 @@ impl<T: Payload> Station<T> {
             report,
             has_worked: AtomicBool::new(false),
             gauges,
-            held,
+            held: Mutex::new(held),
         })
     }
 

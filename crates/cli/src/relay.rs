@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
     envelope: String,
     /// The maximum number of messages in progress, including those that the broker has refused for
-    /// now; 8,192 if not set
+    /// now; 8,192 if not set, and fewer if together they have more than about 64 MiB
     #[arg(long, value_name = "N", value_parser = number::more_than_zero, conflicts_with = "from")]
     in_hand: Option<NonZeroUsize>,
     /// A lease time instead of the queue's own: it determines how soon messages come back after a

@@ -32,6 +32,9 @@ use crate::{
 
 /// The default maximum number of messages that the relay holds.
 const HANDS: usize = 8192;
+/// The maximum number of bytes of the messages that the relay holds, as far as the sizes of earlier
+/// messages allow an estimate.
+const BYTES: usize = 64 << 20;
 /// The default maximum number of batches in flight.
 const BATCHES: usize = 8;
 /// The first and the longest pause after a temporary refusal.
@@ -111,8 +114,8 @@ impl Relay {
     }
 
     /// Sets the maximum number of messages that the relay holds, including messages that wait for
-    /// their next attempt; 8,192 by default, at least 1. The relay needs a few times their size in
-    /// memory.
+    /// their next attempt; 8,192 by default, at least 1. Large messages are held in smaller
+    /// numbers, about 64 MiB in total. The relay needs a few times their size in memory.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }
@@ -174,6 +177,7 @@ impl Relay {
             async move { carrier.carry(message, attempt).await }
         })
         .concurrency(self.hands)
+        .bytes_in_hand(BYTES, size)
         .isolate_after_crash(false)
         .shutdown_after(self.shutdown_after);
         if let Some(lease) = self.lease {
@@ -207,6 +211,12 @@ impl Relay {
         }
         Ok(())
     }
+}
+
+/// Returns the approximate size of a message in memory, in bytes.
+fn size(message: &Message<Raw>) -> usize {
+    let metadata: usize = message.metadata.iter().map(|(name, text)| name.len() + text.len()).sum();
+    message.payload.0.len() + metadata + 64
 }
 
 struct Carrier {

@@ -41,7 +41,7 @@ fn message(lease: Lease) -> Prefetched<()> {
         rate: None,
         released: 0,
     };
-    Prefetched { message, group: 0, until: *NOW }
+    Prefetched { message, group: 0, until: *NOW, bytes: None }
 }
 
 impl Known {

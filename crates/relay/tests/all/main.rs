@@ -47,6 +47,8 @@ mod large;
 #[cfg(any(feature = "rabbitmq", feature = "redis"))]
 mod narrow;
 #[cfg(feature = "redis")]
+mod heavy;
+#[cfg(feature = "redis")]
 mod stalled;
 mod refusals;
 mod stored;

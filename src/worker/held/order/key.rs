@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use super::super::bucket::Bucket;
+use super::super::{bucket::Bucket, bytes::HeldBytes};
 use crate::queue::message::Message;
 
 /// A message that waits for a task.
@@ -10,6 +10,7 @@ pub(crate) struct Prefetched<T> {
     pub message: Message<T>,
     pub group: usize,
     pub until: Instant,
+    pub bytes: Option<HeldBytes>,
 }
 
 pub(super) struct Key<T> {
