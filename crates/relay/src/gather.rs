@@ -26,6 +26,18 @@ pub(crate) const ENOUGH: Duration = Duration::from_secs(50);
 /// messages of the batch are sent again, also those that were confirmed.
 const SILENCE: Duration = ENOUGH.saturating_add(Duration::from_secs(10));
 
+/// The number of bytes per second that the slowest link to a broker carries. If a sink's time limit
+/// covers a transfer, the sink extends the limit by the time that such a link takes for it: see
+/// [`transfer`]. Over a slower link, messages may be sent again although they arrive.
+#[cfg(any(feature = "rabbitmq", feature = "redis"))]
+const SLOWEST: usize = 64 << 10;
+
+/// Returns the time that the slowest link takes to carry this number of bytes, in whole seconds.
+#[cfg(any(feature = "rabbitmq", feature = "redis"))]
+pub(crate) fn transfer(bytes: usize) -> Duration {
+    Duration::from_secs((bytes / SLOWEST) as u64)
+}
+
 /// A message, and the handler that is waiting for its outcome.
 struct Waiting {
     message: Outgoing,

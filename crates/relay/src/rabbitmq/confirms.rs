@@ -10,11 +10,10 @@ use futures_util::{FutureExt, Stream, StreamExt, stream::FuturesUnordered};
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::time::{Instant, timeout_at};
 
-/// The maximum time without a confirmation.
+use crate::gather::transfer;
+
+/// The maximum time without a confirmation. A large message gets the time of its transfer, too.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The number of bytes per second that the slowest link carries. A large message gets the time that
-/// this link takes, in addition to [`SILENCE`].
-const SLOWEST: u64 = 64 << 10;
 
 /// The batches and requests in flight, by their numbers in order of their begin. They share a
 /// connection, so the broker receives each of them after the earlier ones.
@@ -70,7 +69,7 @@ impl InFlight {
         sent: impl Stream<Item = (usize, lapin::Result<PublisherConfirm>)>,
         end: Instant,
     ) -> Vec<Option<lapin::Result<Confirmation>>> {
-        let entry = self.enter(SILENCE + Duration::from_secs(largest as u64 / SLOWEST));
+        let entry = self.enter(SILENCE + transfer(largest));
         let mut answers: Vec<_> = (0..messages).map(|_| None).collect();
         let mut sent = std::pin::pin!(sent.fuse());
         let mut confirms = FuturesUnordered::new();

@@ -14,17 +14,15 @@ use super::{Reconnecting, points_elsewhere};
 use crate::{
     address::Address,
     error::Result,
-    gather::ENOUGH,
+    gather::{ENOUGH, transfer},
     header::{self, BODY, Broker},
     outgoing::Outgoing,
     sink::{Outcome, Sink},
 };
 
-/// The time limit for an answer from Redis. A batch has more time, by its size.
+/// The time limit for an answer from Redis. A batch gets the time of its transfer, too, because
+/// Redis answers a batch when all of it has arrived.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The number of bytes per second that the slowest link carries for a batch. Redis answers a batch
-/// when all of it has arrived.
-const SLOWEST: usize = 64 << 10;
 /// The time limit for confirmations from replicas, in milliseconds.
 const REPLICAS: u64 = 2000;
 /// The default maximum number of bytes per value.
@@ -202,7 +200,7 @@ async fn longest(connection: &Reconnecting) -> usize {
 
 /// Returns the time limit for the answers to a batch.
 fn limit(bytes: usize) -> Duration {
-    (PATIENCE + Duration::from_secs((bytes / SLOWEST) as u64)).min(ENOUGH)
+    (PATIENCE + transfer(bytes)).min(ENOUGH)
 }
 
 /// Waits for an answer. Fails after the limit like a connection whose own limit is exceeded.
