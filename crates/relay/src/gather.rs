@@ -20,11 +20,16 @@ use crate::{
 const MESSAGES: usize = 1000;
 /// The maximum number of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
-/// The time after which a sink that is still searching a batch returns the outcomes that it knows.
+/// The time after which a sink that the broker answers, or that searches a batch, returns the
+/// outcomes that it knows.
 pub(crate) const ENOUGH: Duration = Duration::from_secs(50);
-/// The time after which the batcher stops waiting for a sink's answers to a batch. Then all
-/// messages of the batch are sent again, also those that were confirmed.
-const SILENCE: Duration = ENOUGH.saturating_add(Duration::from_secs(10));
+
+/// Returns the time after which the batcher stops waiting for a sink's answers to a batch. Then all
+/// messages of the batch are sent again, also those that were confirmed. A batch may wait for all
+/// others that are in flight, and may be searched.
+fn silence(batches: usize) -> Duration {
+    ENOUGH.saturating_mul(u32::try_from(batches).unwrap_or(u32::MAX)).saturating_add(ENOUGH + Duration::from_secs(10))
+}
 
 /// The number of bytes per second that the slowest link to a broker carries. If a sink's time limit
 /// covers a transfer, the sink extends the limit by the time that such a link takes for it: see
@@ -72,7 +77,7 @@ async fn gather(
     batches: usize,
     metrics: Arc<Metrics>,
 ) {
-    let room = Arc::new(Semaphore::new(batches));
+    let (room, limit) = (Arc::new(Semaphore::new(batches)), silence(batches));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         let Some(first) = waiting.recv().await else { return };
@@ -84,20 +89,26 @@ async fn gather(
             bytes += next.message.size();
             batch.push(next);
         }
-        tokio::spawn(produce(batch, sink.clone(), permit, metrics.clone()));
+        tokio::spawn(produce(batch, sink.clone(), limit, permit, metrics.clone()));
     }
 }
 
 /// Sends one batch and distributes the outcomes. If the sink panics, each handler gets an error.
-async fn produce(batch: Vec<Waiting>, sink: Arc<dyn Sink>, permit: OwnedSemaphorePermit, metrics: Arc<Metrics>) {
+async fn produce(
+    batch: Vec<Waiting>,
+    sink: Arc<dyn Sink>,
+    limit: Duration,
+    permit: OwnedSemaphorePermit,
+    metrics: Arc<Metrics>,
+) {
     let (messages, answers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|waiting| (waiting.message, waiting.answer)).unzip();
     let span = info_span!("relay_produce", broker = sink.broker(), messages = messages.len(), confirmed = field::Empty);
     let began = std::time::Instant::now();
-    let produced = std::panic::AssertUnwindSafe(timeout(SILENCE, sink.produce(&messages))).catch_unwind();
+    let produced = std::panic::AssertUnwindSafe(timeout(limit, sink.produce(&messages))).catch_unwind();
     let outcomes = match produced.instrument(span.clone()).await {
         Ok(Ok(outcomes)) => outcomes,
-        Ok(Err(_)) => vec![Outcome::RefusedForNow(format!("no answer in {SILENCE:?}")); messages.len()],
+        Ok(Err(_)) => vec![Outcome::RefusedForNow(format!("no answer in {limit:?}")); messages.len()],
         Err(_) => vec![Outcome::RefusedForNow("the sink panicked".to_owned()); messages.len()],
     };
     drop(permit);

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, Stream, StreamExt, stream::FuturesUnordered};
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::time::{Instant, timeout_at};
 
-use crate::gather::transfer;
+use crate::gather::{ENOUGH, transfer};
 
 /// The maximum time without a confirmation. A large message gets the time of its transfer, too.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -62,18 +62,21 @@ impl InFlight {
     }
 
     /// Waits for the answers to a batch: as long as confirmations arrive, but not beyond `end`.
-    /// Takes the messages as they are sent, and the size of the largest one.
+    /// Without an end, the batch may take [`ENOUGH`] from its first confirmation. Before that, it
+    /// waits for earlier batches. Takes the messages as they are sent, and the size of the largest
+    /// one.
     pub async fn collect(
         &self,
         (channel, messages, largest): (&Channel, usize, usize),
         sent: impl Stream<Item = (usize, lapin::Result<PublisherConfirm>)>,
-        end: Instant,
+        mut end: Option<Instant>,
     ) -> Vec<Option<lapin::Result<Confirmation>>> {
         let entry = self.enter(SILENCE + transfer(largest));
         let mut answers: Vec<_> = (0..messages).map(|_| None).collect();
         let mut sent = std::pin::pin!(sent.fuse());
         let mut confirms = FuturesUnordered::new();
         loop {
+            let deadline = entry.deadline_until(end);
             let next = async {
                 tokio::select! {
                     Some((at, sent)) = sent.next() => match sent {
@@ -83,6 +86,7 @@ impl InFlight {
                     Some((at, confirmed)) = confirms.next() => {
                         if lapin::Result::is_ok(&confirmed) {
                             entry.go_on();
+                            end = end.or_else(|| Some(Instant::now() + ENOUGH));
                         }
                         answers[at] = Some(confirmed);
                     }
@@ -90,10 +94,10 @@ impl InFlight {
                 }
                 true
             };
-            match timeout_at(entry.deadline().min(end), next).await {
+            match timeout_at(deadline, next).await {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(_) if Instant::now() < entry.deadline().min(end) => {} // an earlier batch goes on
+                Err(_) if Instant::now() < entry.deadline_until(end) => {} // an earlier batch goes on
                 Err(_) => {
                     // The client may attach a returned message to the confirmation of another
                     // message, which it resolves under the same lock. This call takes that lock, so
@@ -119,6 +123,10 @@ impl Entry<'_> {
     /// Returns the time at which the relay stops waiting, unless confirmations arrive.
     fn deadline(&self) -> Instant {
         self.all.all().get(&self.number).map_or_else(Instant::now, |flight| flight.last) + self.patience
+    }
+
+    fn deadline_until(&self, end: Option<Instant>) -> Instant {
+        end.into_iter().fold(self.deadline(), Instant::min)
     }
 
     /// Records a confirmation of the batch.

@@ -5,7 +5,7 @@
 //! a message is sent at most three times. With one refused message in a batch of 1,000, the search
 //! sends 64 times, on several channels at once.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::{Instant, timeout_at};
@@ -18,8 +18,15 @@ pub(super) const CHANNELS: usize = 16;
 /// The positions of messages that are sent together.
 pub(super) struct Probe {
     pub places: Vec<usize>,
-    /// True if the messages are sent again, because a part that contained them was refused.
-    pub again: bool,
+    /// The end of the search, if the messages are sent again because a part that contained them was
+    /// refused.
+    pub end: Option<Instant>,
+}
+
+impl Probe {
+    pub fn is_again(&self) -> bool {
+        self.end.is_some()
+    }
 }
 
 /// The answer to a message of a part.
@@ -31,10 +38,11 @@ pub(super) enum Verdict {
     Lost(String),
 }
 
-/// Sends a batch, and searches it if the broker refuses it. Returns the outcomes that are known at
-/// a deadline, in order. Takes the messages' destinations: messages with the same destination share
-/// parts, because the broker probably refuses all of them or none.
-pub(super) async fn search<F>(to: &[&str], deadline: Instant, send: impl Fn(Probe) -> F) -> Vec<Option<Outcome>>
+/// Sends a batch, and searches it if the broker refuses it. Returns the outcomes in order: those
+/// that are known after the search has taken the time `limit`. Takes the messages' destinations:
+/// messages with the same destination share parts, because the broker probably refuses all of them
+/// or none.
+pub(super) async fn search<F>(to: &[&str], limit: Duration, send: impl Fn(Probe) -> F) -> Vec<Option<Outcome>>
 where
     F: Future<Output = Vec<(usize, Verdict)>>,
 {
@@ -42,16 +50,22 @@ where
     let mut parts = VecDeque::new();
     let mut in_flight = FuturesUnordered::new();
     if !to.is_empty() {
-        parts.push_back(Probe { places: (0..to.len()).collect(), again: false });
+        parts.push_back(Probe { places: (0..to.len()).collect(), end: None });
     }
+    let mut end = None;
     loop {
         while in_flight.len() < CHANNELS
             && let Some(part) = parts.pop_front()
         {
-            let (again, sending) = (part.again, send(part));
+            let (again, sending) = (part.is_again(), send(part));
             in_flight.push(async move { (again, sending.await) });
         }
-        let Ok(Some((again, answers))) = timeout_at(deadline, in_flight.next()).await else { return outcomes };
+        let next = match end {
+            Some(end) => timeout_at(end, in_flight.next()).await.ok().flatten(),
+            None => in_flight.next().await,
+        };
+        let Some((again, answers)) = next else { return outcomes };
+        let end = *end.get_or_insert_with(|| Instant::now() + limit);
         let (mut suspects, mut lost) = (Vec::new(), false);
         for (at, verdict) in answers {
             match verdict {
@@ -69,13 +83,13 @@ where
         }
         suspects.sort_by_key(|at| to[*at]);
         let size = if again { 1 } else { suspects.len().isqrt().max(1) };
-        parts.extend(suspects.chunks(size).map(|places| Probe { places: places.to_vec(), again: true }));
+        parts.extend(suspects.chunks(size).map(|places| Probe { places: places.to_vec(), end: Some(end) }));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, time::Duration};
+    use std::cell::RefCell;
 
     use super::*;
 
@@ -103,7 +117,7 @@ mod tests {
             };
             part.places.iter().map(|at| (*at, verdict())).collect()
         };
-        let outcomes = search(&to, Instant::now() + limit, send).await;
+        let outcomes = search(&to, limit, send).await;
         (outcomes, copies.into_inner())
     }
 
@@ -126,7 +140,7 @@ mod tests {
     #[tokio::test]
     async fn known_outcomes_are_returned_at_the_deadline() {
         let hangs = async |part: &Probe| {
-            if part.again && part.places.contains(&7) {
+            if part.is_again() && part.places.contains(&7) {
                 std::future::pending::<()>().await;
             }
             None
@@ -139,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn lost_broker_ends_the_search() {
-        let lost = async |part: &Probe| part.again.then(|| Verdict::Lost("no answer".to_owned()));
+        let lost = async |part: &Probe| part.is_again().then(|| Verdict::Lost("no answer".to_owned()));
         let (_, sent) = searched((1000, LONG), |at| at == 7, lost).await;
         let again = sent.iter().filter(|copies| **copies == 2).count();
         assert!(sent.iter().all(|copies| *copies <= 2) && again <= CHANNELS * 31, "{sent:?}");

@@ -114,8 +114,9 @@ impl RabbitmqSink {
         }
     }
 
-    /// Sends a batch on a channel and waits for the outcome of each message, at most until `end`.
-    async fn send(&self, batch: &[&Dressed<'_>], end: Instant) -> Vec<Sent> {
+    /// Sends a batch on a channel and waits for the outcome of each message: see
+    /// [`InFlight::collect`].
+    async fn send(&self, batch: &[&Dressed<'_>], end: Option<Instant>) -> Vec<Sent> {
         let channel = match self.channel().await {
             Ok(channel) => channel,
             Err(error) => return batch.iter().map(|_| Err(error.clone())).collect(),
@@ -135,15 +136,12 @@ impl RabbitmqSink {
     }
 
     /// Sends a part of a batch, and judges the answers.
-    async fn send_part(
-        &self,
-        batch: &[Dressed<'_>],
-        Probe { places, again }: Probe,
-        end: Instant,
-    ) -> Vec<(usize, Verdict)> {
+    async fn send_part(&self, batch: &[Dressed<'_>], part: Probe) -> Vec<(usize, Verdict)> {
+        let again = part.is_again();
+        let Probe { places, end } = part;
         let _room = if again { self.searches.acquire().await.ok() } else { None };
         let part: Vec<_> = places.iter().map(|at| &batch[*at]).collect();
-        let sent = self.send(&part, end).await;
+        let sent = self.send(&part, end.map(|end| end - BEFORE)).await;
         let settles = self.reach.settles();
         let verdict = |sent: Sent| match sent {
             Err(error) if !is_for_good(&error) => Verdict::Lost(error.to_string()),
@@ -176,7 +174,6 @@ impl Sink for RabbitmqSink {
 
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
-            let deadline = Instant::now() + ENOUGH;
             let mut outcomes = vec![None; batch.len()];
             let (mut places, mut fitting) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
             for (at, message) in batch.iter().enumerate() {
@@ -189,7 +186,7 @@ impl Sink for RabbitmqSink {
                 }
             }
             let to: Vec<&str> = fitting.iter().map(|(message, _)| &*message.to).collect();
-            let found = search(&to, deadline, |part| self.send_part(&fitting, part, deadline - BEFORE)).await;
+            let found = search(&to, ENOUGH, |part| self.send_part(&fitting, part)).await;
             for (at, outcome) in places.into_iter().zip(found) {
                 outcomes[at] = outcome;
             }

@@ -78,15 +78,19 @@ fn messages(to: &str, numbers: std::ops::Range<usize>) -> Vec<Outgoing> {
 async fn batches_to_rabbitmq_arrive_once_over_a_slow_link() {
     let broker = tokio::task::block_in_place(|| Broker::start(Kind::Rabbitmq));
     let stream = crate::far::far(Kind::Rabbitmq, &broker, "orders").await;
-    let slow = link(broker.addr(), SLOW, usize::MAX).await;
+    let slow = link(broker.addr(), SLOW * 2 / 3, usize::MAX).await;
     let (sink, _) = trunkline_relay::sink(&stream.address(slow.port())).await.expect("a sink");
-    // The second batch gets its first confirmation after the first one's last.
-    let (one, other) = (messages("orders", 0..600), messages("orders", 600..1200));
+    // The second batch gets its first confirmation after the first one's last. Together they take
+    // longer than one batch may take.
+    let (one, other) = (messages("orders", 0..1000), messages("orders", 1000..2000));
+    let began = Instant::now();
     let outcomes = tokio::join!(sink.produce(&one), sink.produce(&other));
+    let took = began.elapsed();
     let outcomes = [outcomes.0, outcomes.1].concat();
     let refused = outcomes.iter().find(|outcome| **outcome != Outcome::Confirmed);
-    assert_eq!((refused, outcomes.len()), (None, 1200));
-    assert_eq!(arrived(&stream.address(broker.addr().port()), 1200).await.len(), 1200);
+    assert_eq!((refused, outcomes.len()), (None, 2000));
+    assert!(took > Duration::from_secs(50), "{took:?}: the link is faster than intended");
+    assert_eq!(arrived(&stream.address(broker.addr().port()), 2000).await.len(), 2000);
 }
 
 #[cfg(feature = "rabbitmq")]
