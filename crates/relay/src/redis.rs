@@ -1,5 +1,6 @@
 //! Redis streams.
 
+mod last_id;
 mod sink;
 mod source;
 

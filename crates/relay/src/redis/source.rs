@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use redis::from_redis_value;
 use trunkline::Metadata;
 
-use super::{Reconnecting, points_elsewhere};
+use super::{Reconnecting, last_id::LastId, points_elsewhere};
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -30,10 +30,18 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// The relay cannot notice entries that were trimmed or deleted before it read them, because Redis
 /// does not report them. The field `body` is the payload; an entry without it becomes a JSON object
 /// of its fields.
+///
+/// If the last id of the stream is lower than the position, the stream was deleted and begins again
+/// with lower ids, or has lost its last entries. Then reading ends with a gap. With
+/// `accept-gap=true` the source warns, and continues after the last entry.
 pub struct RedisSource {
     connection: Reconnecting,
     stream: String,
     broker: String,
+    accepts_gap: bool,
+    last: LastId,
+    /// A position that the stream does not reach, and the id after which to read instead.
+    behind: Option<(String, String)>,
     /// The number of entries per read.
     count: usize,
 }
@@ -44,14 +52,49 @@ impl RedisSource {
     /// # Errors
     /// If the server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
-        address.only(&["db", "ca"])?;
+        address.only(&["accept-gap", "db", "ca"])?;
         let connection = Reconnecting::connect(address, PATIENCE).await?;
-        Ok(Self { connection, stream: address.path.clone(), broker: address.shown(), count: FIRST })
+        Ok(Self {
+            connection,
+            stream: address.path.clone(),
+            broker: address.shown(),
+            accepts_gap: address.option("accept-gap")?.unwrap_or_default(),
+            last: LastId::default(),
+            behind: None,
+            count: FIRST,
+        })
+    }
+
+    /// Returns the id after which to read.
+    fn read_after(&self, after: &str) -> String {
+        let behind = self.behind.as_ref().filter(|(position, _)| position == after);
+        behind.map_or(after, |(_, last)| last).to_owned()
+    }
+
+    /// Handles a read that returned no entries. Fails because of a gap if the stream ends before
+    /// the position, or warns if the caller accepts gaps.
+    async fn stands_still(&mut self, after: &str) -> Result<()> {
+        let from = self.read_after(after);
+        let Some(last) = self.last.lower_than(&from, self.connection.get(), &self.stream).await else { return Ok(()) };
+        let said = format!(
+            "the stream ends at {last}, before {from}, which was read: it is another stream by that name, or has lost entries"
+        );
+        if !self.accepts_gap {
+            return Err(Error::gap(
+                &self.broker,
+                format!("{said}; with accept-gap=true the relay continues after {last}"),
+            ));
+        }
+        tracing::warn!(broker = self.broker, said, "continuing behind a gap");
+        self.last.goes_on();
+        self.behind = Some((after.to_owned(), last));
+        Ok(())
     }
 
     async fn entries(&mut self, after: &str, most: usize) -> Result<Vec<Incoming>> {
         let mut read = redis::cmd("XREAD");
-        read.arg("COUNT").arg(self.count.min(most)).arg("BLOCK").arg(BLOCK).arg("STREAMS").arg(&self.stream).arg(after);
+        read.arg("COUNT").arg(self.count.min(most)).arg("BLOCK").arg(BLOCK);
+        read.arg("STREAMS").arg(&self.stream).arg(self.read_after(after));
         let answer: redis::RedisResult<redis::Value> = read.query_async(&mut self.connection.get()).await;
         if let Some(error) = answer.as_ref().err().filter(|error| points_elsewhere(error)) {
             self.connection.renew(error).await;
@@ -61,8 +104,10 @@ impl RedisSource {
         }
         let answer = answer.map_err(|cause| Error::broker(&self.broker, cause))?;
         if answer == redis::Value::Nil {
+            self.stands_still(after).await?;
             return Ok(Vec::new());
         }
+        self.last.goes_on();
         let streams: Vec<(String, Vec<(String, Pairs)>)> =
             from_redis_value(answer).map_err(|cause| Error::broker(&self.broker, cause))?;
         let entries = streams.into_iter().flat_map(|(_, entries)| entries);

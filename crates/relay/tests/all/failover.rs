@@ -45,7 +45,7 @@ impl Name {
     }
 }
 
-async fn say(broker: &Broker, words: &[&str]) {
+pub async fn say(broker: &Broker, words: &[&str]) {
     let client = redis::Client::open(format!("redis://{}", broker.addr())).expect("an address");
     let mut connection = client.get_multiplexed_async_connection().await.expect("connected");
     let mut command = redis::cmd(words[0]);

@@ -49,6 +49,8 @@ mod narrow;
 #[cfg(feature = "redis")]
 mod heavy;
 #[cfg(feature = "redis")]
+mod lower_ids;
+#[cfg(feature = "redis")]
 mod stalled;
 mod refusals;
 mod stored;
