@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(5);
 /// The maximum number of messages that the server sends in advance.
 const AHEAD: usize = 2000;
+/// The maximum number of bytes of a message's subjects, which its maximum size does not include.
+const SUBJECTS: usize = 64 << 10;
 /// The header by which the stream detects duplicates.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// The time without a read after which the server deletes a consumer.
@@ -143,11 +145,14 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
-        // Limits the messages that the server sends in advance, because they wait in memory.
+        // Limits the messages that the server sends in advance, because they wait in memory. Later
+        // messages may be larger than the average, so their bytes are limited, too, but not below
+        // one message: the server would never send it.
         let average = usize::try_from(state.bytes / state.messages.max(1)).unwrap_or(usize::MAX).max(1);
         let ahead = (BYTES / average).clamp(2, AHEAD);
-        let messages =
-            consumer.stream().max_messages_per_batch(ahead).heartbeat(PATIENCE).expires(ANSWER).messages().await;
+        let largest = self.context.client().server_info().max_payload.saturating_add(SUBJECTS);
+        let messages = consumer.stream().max_messages_per_batch(ahead).max_bytes_per_batch(BYTES.max(largest));
+        let messages = messages.heartbeat(PATIENCE).expires(ANSWER).messages().await;
         let messages = messages.map_err(|cause| self.away(cause))?;
         Ok(StreamReading { messages, created, sequence, delivered: 0, looked: sequence })
     }

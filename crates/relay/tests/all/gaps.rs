@@ -1,7 +1,9 @@
 //! A NATS stream has dropped messages that the relay has not read. The relay ends with an error,
-//! or continues if its address accepts gaps.
+//! or continues if its address accepts gaps. It reads a stream ahead by a limited number of bytes.
 
 use async_nats::jetstream::{self, stream::Stream};
+use bytes::Bytes;
+use futures_util::StreamExt;
 use trunkline_relay::{Inward, Source};
 
 use crate::{
@@ -104,6 +106,28 @@ async fn gap_made_while_reading_ends_relay_after_earlier_messages() {
         last =
             accepts.read(last.as_deref(), 1000).await.expect("it goes on").last().map(|m| m.position.clone()).or(last);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs NATS: see .ci/brokers"]
+async fn server_sends_few_large_messages_ahead_of_a_reader() {
+    const BYTES: usize = 150_000;
+    /// The maximum number of large messages that wait in the reader's memory.
+    const MOST: u64 = (16 << 20) / BYTES as u64;
+    let place = Place::new().await;
+    // The average size of the stream's messages is small when the reader starts.
+    place.publish("s.x", 100).await;
+    let mut source = place.source("").await;
+    let after = read(&mut *source, None, 100).await;
+    let large = Bytes::from(vec![b'x'; BYTES]);
+    for _ in 0..250 {
+        place.jetstream.publish("s.x", large.clone()).await.expect("sent").await.expect("confirmed");
+    }
+    let mut consumers = place.stream.consumers();
+    let consumer = consumers.next().await.expect("there is one").expect("listed");
+    let ahead = consumer.delivered.stream_sequence - 100;
+    assert!((1..=MOST).contains(&ahead), "{ahead} messages of {BYTES} bytes");
+    assert!(read(&mut *source, after, 250).await.is_some_and(|position| position.ends_with(":350")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
