@@ -226,7 +226,12 @@ impl NatsSource {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
         let (end, is_same) = (info.state.last_sequence, info.created.unix_timestamp_nanos() == place.0);
-        let mut ended = is_same && end <= place.1;
+        if is_same && end < place.1 {
+            // The stream has lost messages that were read, or was restored from a backup. Another
+            // consumer reports the gap, before new messages hide it.
+            return Ok(Vec::new());
+        }
+        let mut ended = is_same && end == place.1;
         if is_same && !ended && !self.subject.is_empty() {
             // Looks for a message of this subject, because new messages may be on other subjects.
             let from = reading.sequence.max(reading.looked) + 1;

@@ -1,15 +1,18 @@
 //! A NATS stream has dropped messages that the relay has not read. The relay ends with an error,
 //! or continues if its address accepts gaps. It reads a stream ahead by a limited number of bytes.
 
+use std::{fs, path::Path};
+
 use async_nats::jetstream::{self, stream::Stream};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use tokio::time::Instant;
 use trunkline_relay::{Inward, Source};
 
 use crate::{
     brokers::{Broker, Kind},
     carried::queue,
-    stand::{make_stream, until},
+    stand::{DEADLINE, make_stream, until},
 };
 
 struct Place {
@@ -128,6 +131,55 @@ async fn server_sends_few_large_messages_ahead_of_a_reader() {
     let ahead = consumer.delivered.stream_sequence - 100;
     assert!((1..=MOST).contains(&ahead), "{ahead} messages of {BYTES} bytes");
     assert!(read(&mut *source, after, 250).await.is_some_and(|position| position.ends_with(":350")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs NATS: see .ci/brokers"]
+async fn stream_restored_from_a_backup_ends_its_reader_aloud() {
+    let mut place = Place::new().await;
+    place.publish("s.x", 5).await;
+    let mut source = place.source("").await;
+    let after = read(&mut *source, None, 5).await;
+    let (data, backup) = (place.broker.file("data"), place.broker.file("backup"));
+    place.broker.end();
+    copy(&data, &backup);
+    place.broker.start_again();
+    until("the stream is back", async || place.jetstream.get_stream("s").await.is_ok()).await;
+    place.publish("s.x", 5).await;
+    let (mut after, mut left) = (after, 5);
+    let end = Instant::now() + DEADLINE;
+    while left > 0 {
+        assert!(Instant::now() < end, "{left} messages are not read");
+        let read = source.read(after.as_deref(), 10).await.unwrap_or_default(); // the server is back, or not yet
+        left -= read.len();
+        after = read.last().map(|last| last.position.clone()).or(after);
+    }
+    place.broker.end();
+    fs::remove_dir_all(&data).expect("removed");
+    copy(&backup, &data);
+    place.broker.start_again();
+    let error = loop {
+        assert!(Instant::now() < end, "no gap is reported");
+        match source.read(after.as_deref(), 10).await {
+            Ok(read) => assert!(read.is_empty()),
+            Err(error) if error.is_gap() => break error,
+            Err(_) => tokio::task::yield_now().await, // the client has no connection yet
+        }
+    };
+    assert!(error.to_string().contains("the stream ends at 5, before the position 10"), "{error}");
+}
+
+/// Copies a folder with all folders within it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let to = to.join(entry.file_name().expect("a name"));
+        if entry.is_dir() {
+            copy(&entry, &to);
+        } else {
+            fs::copy(&entry, &to).expect("copied");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
