@@ -76,7 +76,7 @@ async fn expired_message_of_a_shard_is_leased_alone() {
         found.extend(timeout(SOON, consumer.lease(10)).await.expect("in time").expect("leased"));
     }
     assert!(found.iter().all(|message| message.of.attempts() == 2), "{found:?}");
-    assert_eq!(found.iter().map(|message| message.id()).collect::<BTreeSet<_>>().len(), 6);
+    assert_eq!(found.iter().map(|message| (message.shard, message.of.id)).collect::<BTreeSet<_>>().len(), 6);
 }
 
 fn attempts(messages: &[Message<i64>]) -> Vec<u32> {

@@ -59,7 +59,11 @@ async fn leases_run_out_and_failures_are_due_again() {
     assert_eq!(again.iter().map(|message| (message.id, message.attempt)).collect::<Vec<_>>(), [(leased[2].id, 2)]);
     shift(&queue, DAY).await.expect("shifted");
     let both = leased_again(&queue, 2).await;
-    assert_eq!(ids(&both).into_iter().collect::<BTreeSet<_>>(), [leased[0].id, leased[2].id].into(), "the failed one, and the lease again");
+    assert_eq!(
+        ids(&both).into_iter().collect::<BTreeSet<_>>(),
+        [leased[0].id, leased[2].id].into(),
+        "the failed one, and the lease again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

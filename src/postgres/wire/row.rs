@@ -205,18 +205,17 @@ impl<'a> Values<'a> {
         let (name, ty) = columns
             .get(self.at)
             .ok_or_else(|| format!("the statement has {} columns, fewer than are read", columns.len()))?;
-        let value = match T::accepts(ty) {
-            true => self.skip().and_then(|value| T::from_sql_nullable(ty, value)),
-            false => {
-                if Type::from_oid(ty.oid()).is_none() {
-                    self.columns.doubt(); // the server reports any other change
-                }
-                Err(format!(
-                    "{}; cast it in the statement, for example to text, or implement FromSql for a type of your own",
-                    WrongType::new::<T>(ty.clone())
-                )
-                .into())
+        let value = if T::accepts(ty) {
+            self.skip().and_then(|value| T::from_sql_nullable(ty, value))
+        } else {
+            if Type::from_oid(ty.oid()).is_none() {
+                self.columns.doubt(); // the server reports any other change
             }
+            Err(format!(
+                "{}; cast it in the statement, for example to text, or implement FromSql for a type of your own",
+                WrongType::new::<T>(ty.clone())
+            )
+            .into())
         };
         value.map_err(|wrong| format!("column {name:?}: {wrong}").into())
     }

@@ -81,6 +81,7 @@ impl<T: Payload> Queue<T> {
 }
 
 /// A consumer's entry in the list of consumers that wait for a direct message.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about a message on its way")]
 pub(crate) struct Mailbox {
     shared: Arc<Shared>,
     name: String,

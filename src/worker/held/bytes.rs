@@ -131,7 +131,9 @@ mod tests {
         lease(&mut held, 6, 100, now);
         assert_eq!(room(&held), 0);
         let tasks: Vec<_> = (0..10).map(|_| held.hand()).collect();
-        tasks.iter().for_each(|nr| drop(held.next(*nr, 1, false, now).expect("it waits")));
+        for nr in &tasks {
+            drop(held.next(*nr, 1, false, now).expect("it waits"));
+        }
         for (nr, free) in tasks.into_iter().zip([0, 0, 3, 4]) {
             held.finish(nr, [Decision::Done], now);
             assert_eq!(room(&held), free, "a quarter is free, or not yet");

@@ -96,8 +96,8 @@ async fn consumer_whose_entry_failed_goes_on_at_once() {
             );
             sql.batch_execute(&function).await.expect("created");
             let mut consumer = queue.consumer(Wait::Notify);
-            let refused = timeout(SOON, consumer.receive_direct()).await.expect("in time").expect_err("not listed");
-            assert_eq!(refused.is_outcome_unknown(), is_unknown, "{refused}");
+            let outcome = timeout(SOON, consumer.receive_direct()).await.expect("in time").expect_err("not listed");
+            assert_eq!(outcome.is_outcome_unknown(), is_unknown, "{outcome}");
             sql.batch_execute("drop trigger fails on trunkline.waiting").await.expect("dropped");
             took.push(takes(&mut consumer, &sql).await);
         }
