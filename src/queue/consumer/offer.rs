@@ -125,29 +125,8 @@ impl<T: Payload> Queue<T> {
 
     /// Dequeues messages that go back if the offer is dropped.
     pub(crate) async fn offer(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
-        self.shared.put_back_unclaimed();
-        let mut offer = Offer { queue: self.clone(), pages: Vec::new(), letter: None, count: 0 };
-        while offer.count < n {
-            let wanted = self.shared.fitting(n - offer.count);
-            let page = match self.shared.dequeue_page(wanted, how).await {
-                // Returns the earlier pages.
-                Err(error) if offer.count > 0 => {
-                    self.shared.may_have_lost(&error, how, wanted);
-                    break;
-                }
-                outcome => outcome?,
-            };
-            let size = page.size;
-            if offer.count > 0 && page.is_apart() {
-                break; // dropping the page puts its message back: the next call returns it alone
-            }
-            offer.pages.push(page);
-            offer.count += size;
-            if size < wanted {
-                break;
-            }
-        }
-        Ok(offer)
+        let (pages, count) = self.shared.dequeue_pages(n, how).await?;
+        Ok(Offer { queue: self.clone(), pages, letter: None, count })
     }
 }
 

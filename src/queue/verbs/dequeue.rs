@@ -51,11 +51,17 @@ impl Shared {
         }
     }
 
-    /// Dequeues up to `n` messages. Each statement runs in a separate transaction.
+    /// Dequeues up to `n` messages.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Dequeued<T>> {
+        let (pages, got) = self.dequeue_pages(n, how).await?;
+        self.open(pages, got)
+    }
+
+    /// Dequeues up to `n` messages that do not belong to the caller yet. Returns them with their
+    /// number. Each statement runs in a separate transaction.
+    pub async fn dequeue_pages(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<(Vec<Batches>, usize)> {
         self.put_back_unclaimed();
-        let mut pages = Vec::new();
-        let mut got = 0;
+        let (mut pages, mut got) = (Vec::new(), 0);
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
@@ -77,7 +83,7 @@ impl Shared {
                 break;
             }
         }
-        self.open(pages, got)
+        Ok((pages, got))
     }
 
     /// Dequeues up to `n` messages with one statement.
