@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ._trunkline import Lease, Message, Offer
+from ._trunkline import Message, Offer
 from .errors import TrunklineError
 from .loop import arrival, bridge
-from .times import Duration, Wait, seconds_or_none, wait_of, whole_number
+from .prefetched import Prefetched
+from .times import Duration, Wait, seconds_or_none, whole_number
 
 if TYPE_CHECKING:
     from .queue import Queue
@@ -26,7 +26,7 @@ T = TypeVar("T")
 _LONGEST = 5.0
 
 
-class Consumer(Generic[T]):
+class Consumer(Prefetched[T]):
     """Waits for messages of one queue. Create one for each task that consumes.
 
     >>> async with queue.consumer() as messages:
@@ -42,17 +42,8 @@ class Consumer(Generic[T]):
     """
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
+        super().__init__(queue.native, wait, prefetch, takes)
         self._queue = queue
-        self._wait = wait_of(wait)
-        self._native = queue.native.consumer(self._wait)
-        #: True if the native consumer may wait for direct messages.
-        self._is_direct = False
-        self._prefetch = 1 if takes else max(1, prefetch)
-        self._takes = takes
-        self._ahead: deque[Message[T]] = deque()
-        #: The offer that contained the prefetched messages, if they are leased.
-        self._offer: Offer | None = None
-        self._process = os.getpid()
 
     async def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
@@ -126,20 +117,6 @@ class Consumer(Generic[T]):
             if release.done():
                 with suppress(TrunklineError):
                     release.result()
-
-    def _end_direct(self) -> None:
-        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
-        and enqueues a message that is on its way to it."""
-        if self._is_direct and self._process == os.getpid():
-            self._is_direct = False
-            self._native = self._queue.native.consumer(self._wait)
-
-    def _taken_ahead(self) -> list[Lease]:
-        """Removes the prefetched messages, and returns the leases that must be released. In a fork,
-        these are none: its copies belong to its parent."""
-        ahead = self._offer.rest(self._ahead) if self._offer is not None and self._process == os.getpid() else []
-        self._ahead.clear()
-        return ahead
 
     def __del__(self) -> None:
         ahead = getattr(self, "_ahead", None)

@@ -13,7 +13,6 @@ what the calls guarantee.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,17 +22,18 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from . import logs
-from ._trunkline import Db as NativeDb, Queue as NativeQueue, Lease, Message, Offer
+from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
 from .enqueued import Enqueued
 from .errors import TrunklineError, sendable
+from .prefetched import Prefetched
 from .queue import Ids, Leases, encoded, ids_of, takes
 from .schedule import Schedule
 from .seen import Archived, DeadLetter, Description, Found, Peeked, Scheduled, Stats, record, seen
 from .settings import Setting, limit, settings
-from .times import Duration, Wait, due_of, seconds, seconds_or_none, wait_of, whole_number
+from .times import Duration, Wait, due_of, seconds, seconds_or_none, whole_number
 
 __all__ = ["Consumer", "Db", "Draft", "Queue"]
 
@@ -182,22 +182,13 @@ class Queue(Generic[T]):
         return self.native.schedule(None, schedule, self.codec.encode(payload))
 
 
-class Consumer(Generic[T]):
+class Consumer(Prefetched[T]):
     """Waits for messages of one queue: see :class:`trunkline.Consumer`. Each thread that consumes
     needs its own."""
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
+        super().__init__(queue.native, wait, prefetch, takes)
         self._queue = queue
-        self._wait = wait_of(wait)
-        self._native = queue.native.consumer(self._wait)
-        #: True if the native consumer may wait for direct messages.
-        self._is_direct = False
-        self._prefetch = 1 if takes else max(1, prefetch)
-        self._takes = takes
-        self._ahead: deque[Message[T]] = deque()
-        #: The offer that contained the prefetched messages, if they are leased.
-        self._offer: Offer | None = None
-        self._process = os.getpid()
 
     def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
@@ -252,20 +243,6 @@ class Consumer(Generic[T]):
         if ahead := self._taken_ahead():
             with suppress(TrunklineError):  # the messages then return when their leases end
                 self._queue.release(ahead)
-
-    def _end_direct(self) -> None:
-        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
-        and enqueues a message that is on its way to it."""
-        if self._is_direct and self._process == os.getpid():
-            self._is_direct = False
-            self._native = self._queue.native.consumer(self._wait)
-
-    def _taken_ahead(self) -> list[Lease]:
-        """Removes the prefetched messages, and returns the leases that must be released. In a fork,
-        these are none: its copies belong to its parent."""
-        ahead = self._offer.rest(self._ahead) if self._offer is not None and self._process == os.getpid() else []
-        self._ahead.clear()
-        return ahead
 
     def __enter__(self) -> Consumer[T]:
         return self

@@ -1,0 +1,44 @@
+"""Parts that consumers with and without an event loop share: the native consumer, and the messages
+that an iteration has leased ahead."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import Generic, TypeVar
+
+from ._trunkline import Lease, Message, Offer, Queue
+from .times import Wait, wait_of
+
+T = TypeVar("T")
+
+
+class Prefetched(Generic[T]):
+    """A native consumer, and its prefetched messages."""
+
+    def __init__(self, native_queue: Queue, wait: Wait, prefetch: int, takes: bool) -> None:
+        self._native_queue = native_queue
+        self._wait = wait_of(wait)
+        self._native = native_queue.consumer(self._wait)
+        #: True if the native consumer may wait for direct messages.
+        self._is_direct = False
+        self._prefetch = 1 if takes else max(1, prefetch)
+        self._takes = takes
+        self._ahead: deque[Message[T]] = deque()
+        #: The offer that contained the prefetched messages, if they are leased.
+        self._offer: Offer | None = None
+        self._process = os.getpid()
+
+    def _end_direct(self) -> None:
+        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
+        and enqueues a message that is on its way to it."""
+        if self._is_direct and self._process == os.getpid():
+            self._is_direct = False
+            self._native = self._native_queue.consumer(self._wait)
+
+    def _taken_ahead(self) -> list[Lease]:
+        """Removes the prefetched messages, and returns the leases that must be released. In a fork,
+        these are none: its copies belong to its parent."""
+        ahead = self._offer.rest(self._ahead) if self._offer is not None and self._process == os.getpid() else []
+        self._ahead.clear()
+        return ahead
