@@ -1,2 +1,3 @@
--- Reads one row. Runs at the start, and every few seconds while messages are enqueued.
+-- Reads one row. Runs on each new connection, and every few seconds while messages are
+-- enqueued.
 select number, drains from trunkline.stripe

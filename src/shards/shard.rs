@@ -15,6 +15,7 @@ use crate::{
     error::{Error, Result},
     postgres::{
         db::{Class, Db},
+        sql::Sql,
         wire::only,
     },
     queue::{
@@ -51,6 +52,7 @@ impl Shard {
     pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
         db.check_schema("describe").await?;
         let (id, drains) = row_of(&db, Class::Main).await?;
+        db.identify(statement(&db), id.0.cast_signed());
         db.attached::<ShardName>().set(id.to_string());
         let health = Health::default();
         health.drains(drains);
@@ -139,10 +141,20 @@ impl Shard {
         }
     }
 
-    /// Reads the shard's own row, on a connection for enqueues.
+    /// Reads on a connection for enqueues whether the shard is draining. Fails if the address leads
+    /// to another shard, as a pooler's may without a new connection.
+    async fn is_draining(&self) -> Result<bool> {
+        let (found, drains) = row_of(&self.db, Class::Store).await?;
+        match found == self.id {
+            true => Ok(drains),
+            false => Err(self.db.another_database(self.id.0.cast_signed(), found.0.cast_signed())),
+        }
+    }
+
+    /// Updates whether the shard is draining.
     async fn ask(self: &Arc<Self>) {
-        match row_of(&self.db, Class::Store).await {
-            Ok((_, drains)) => self.health.drains(drains),
+        match self.is_draining().await {
+            Ok(drains) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
             // The error is only logged, because the next enqueue reports a missing right.
             Err(error) => debug!(shard = %self.id, %error, "cannot read whether the shard is draining"),
@@ -175,10 +187,14 @@ fn reason(error: &Error) -> Error {
     error.clone().without_effect(cause)
 }
 
+/// Returns the statement that reads the shard's own row.
+fn statement(db: &Db) -> Sql {
+    db.statement("shard", include_str!("../../sql/statements/shard.sql"))
+}
+
 /// Returns the shard's name, and whether the shard is draining.
 async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
-    let sql = db.statement("shard", include_str!("../../sql/statements/shard.sql"));
-    let rows = db.query_again(class, &sql, &[]).await?;
+    let rows = db.query_again(class, &statement(db), &[]).await?;
     let row = only(&rows)?;
     Ok((Id(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
@@ -199,7 +215,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
     loop {
         tokio::time::sleep(std::mem::replace(&mut pause, PAUSE)).await;
         let Some(shard) = trial.0.upgrade() else { return };
-        match row_of(&shard.db, Class::Store).await {
+        match shard.is_draining().await {
             Err(error) if error.is_closed() => {
                 was_closed = true;
                 debug!(shard = %shard.id, %error, "shard is still down");
@@ -207,7 +223,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
             }
             // Marks the server as up, because it answered.
             answer => {
-                if let Ok((_, drains)) = answer {
+                if let Ok(drains) = answer {
                     shard.health.drains(drains);
                 }
                 // From here on, a caller that finds the shard down again starts another task.

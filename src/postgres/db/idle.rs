@@ -62,8 +62,11 @@ impl Db {
         if let Some(session) = self.idle_session() {
             return Some(session);
         }
-        let opening = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default());
-        timeout(OPENING, opening).await.ok()?.ok().map(Arc::new)
+        let opening = async {
+            let session = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default()).await?;
+            self.recognize(&session).await.map(|()| Arc::new(session))
+        };
+        timeout(OPENING, opening).await.ok()?.ok()
     }
 
     /// Returns a connection that no transaction uses. Connections that were unused for long are

@@ -5,6 +5,7 @@ mod slot;
 mod slots;
 mod lonely;
 mod idle;
+mod identity;
 mod guest;
 mod schema;
 pub(crate) mod lock_wait;

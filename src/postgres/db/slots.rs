@@ -137,7 +137,7 @@ impl Db {
     }
 
     /// Opens a connection. Retries after an error for which `may_wait` returns true, unless another
-    /// server could accept the writes.
+    /// server could accept the writes. Fails at once if the address leads to another database.
     pub(super) async fn open(
         &self,
         class: Class,
@@ -151,7 +151,9 @@ impl Db {
             }
             _ => Session::open(&self.0.target, waits(class, usage), usage, load, may_wait).await,
         };
-        opened.map(Arc::new)
+        let session = opened?;
+        self.recognize(&session).await?;
+        Ok(Arc::new(session))
     }
 }
 

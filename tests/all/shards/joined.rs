@@ -45,6 +45,42 @@ async fn permanent_problem_is_an_error_that_names_its_server() {
     assert!(error.is_no_queue() && error.to_string().contains("shard "), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn address_of_another_shard_is_down_and_settles_nothing() {
+    let three = three(numbers()).await;
+    let id = three.queue.enqueue(1).await.expect("enqueued").id();
+    let mut consumer = three.queue.consumer(Wait::Adaptive);
+    let leased = timeout(SOON, consumer.lease(1)).await.expect("in time").expect("leased");
+    assert_eq!(leased[0].id(), id);
+    let sql = superuser(&three.url(id.shard).await).await;
+    let other = shards::Id(!id.shard.0);
+    // Changes the number and ends all connections, as if the address led to another database that
+    // has a message of the same id.
+    let becomes = async |shard: shards::Id| {
+        let number = shard.0.cast_signed();
+        sql.batch_execute(&format!("update trunkline.stripe set number = {number}")).await.expect("renumbered");
+        let end = "select pg_terminate_backend(pid, 10000) from pg_stat_activity
+                   where datname = current_database() and pid <> pg_backend_pid()";
+        sql.query(end, &[]).await.expect("ended");
+    };
+    becomes(other).await;
+    eventually("a new connection is refused", async || {
+        let acked = timeout(SOON, three.queue.ack(&leased)).await.expect("in time");
+        acked.expect_err("it is another shard").to_string().contains(&other.to_string())
+    })
+    .await;
+    eventually("the shard is down, and both are named", async || {
+        let _ = three.queue.routing(shards::Routing::RoundRobin).enqueue(2).await;
+        let state = three.shards.list().into_iter().find(|state| state.id == Some(id.shard)).expect("in the set");
+        let told = state.down.map(|error| error.to_string()).unwrap_or_default();
+        told.contains(&id.shard.to_string()) && told.contains(&other.to_string())
+    })
+    .await;
+    becomes(id.shard).await;
+    eventually("it is up again", async || three.shards.list().iter().all(|state| state.down.is_none())).await;
+    three.queue.ack(&leased).await.expect("it is the same shard again");
+}
+
 #[tokio::test]
 async fn server_that_is_down_at_the_start_is_a_warning() {
     let warnings = Said::warnings();
