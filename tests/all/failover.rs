@@ -10,11 +10,11 @@ use std::{
 };
 
 use tokio::time::timeout;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Db, Message, Settings, Wait, Worker, postgres::Statement};
 
 use crate::{
-    fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, move_time, place},
+    fixture::{Place, Runs, SOON, Seen, cluster, connect, eventually, move_time, place, through, until_asleep},
     moved::server::Server,
 };
 
@@ -95,6 +95,51 @@ async fn transactions_leave_a_server_that_no_longer_accepts_writes() {
         })
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listener_leaves_a_server_that_no_longer_accepts_writes() {
+    let servers = [Server::start(None, &[]), Server::start(None, &[])];
+    for server in &servers {
+        let db = Db::connect(&server.url()).await.expect("connected");
+        db.migrate().await.expect("migrated");
+        for name in ["q", "other"] {
+            db.create_queue(name, &Settings::new("int8")).await.expect("created");
+        }
+    }
+    let [old, new] = servers.each_ref().map(Server::url);
+    let part = |url: &str, name: &str| {
+        url.split_whitespace().find_map(|word| word.strip_prefix(name)).expect("it is named").to_owned()
+    };
+    let (hosts, port) = ([&old, &new].map(|url| part(url, "host=")).join(","), part(&old, "port="));
+    let way = format!("host={hosts} port={port} target_session_attrs=read-write");
+    let db = Db::connect(&through(&old, &way)).await.expect("connected");
+    let (here, there) = (connect(&old).await, connect(&new).await);
+    let other = db.queue::<i64>("other").await.expect("opened");
+    let mut consumer = db.queue::<i64>("q").await.expect("opened").consumer(Wait::Notify);
+    let waiter = tokio::spawn(async move {
+        loop {
+            match consumer.take(1).await {
+                Err(error) if error.sqlstate() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {}
+                outcome => return outcome,
+            }
+        }
+    });
+    until_asleep(&here).await;
+    for text in ["alter system set default_transaction_read_only = on", "select pg_reload_conf()"] {
+        here.batch_execute(text).await.expect("set");
+    }
+    let is_some = async |count: &str| there.query_one(count, &[]).await.expect("counted").get::<_, i64>(0) > 0;
+    let stored = "select count(*) from trunkline.queue_other";
+    eventually("calls use the other server", async || other.enqueue(0).await.is_ok() && is_some(stored).await).await;
+    let listens = "select count(*) from pg_stat_activity
+                   where application_name = 'trunkline' and query ~ '^listen.*trunkline[.]q'";
+    eventually("the listener uses it, too", async || is_some(listens).await).await;
+    // Enqueues in another process, as it were: no other call wakes the consumer.
+    let writer = Db::connect(&new).await.expect("connected");
+    writer.queue::<i64>("q").await.expect("opened").enqueue(7).await.expect("enqueued");
+    let taken = timeout(SOON, waiter).await.expect("before the slow poll").expect("no panic").expect("taken");
+    assert_eq!(taken[0].payload, 7);
 }
 
 #[tokio::test]

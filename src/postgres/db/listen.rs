@@ -16,7 +16,7 @@ use tokio::{
     sync::{mpsc, watch},
     time::{sleep, timeout},
 };
-use tokio_postgres::{AsyncMessage, Client};
+use tokio_postgres::{AsyncMessage, Client, config::TargetSessionAttrs};
 use tracing::{debug, warn};
 
 use super::{
@@ -130,7 +130,8 @@ impl Listener {
         }
     }
 
-    /// Checks that the connection is alive, and replaces it if the server does not answer.
+    /// Checks that the connection is alive, and replaces it if the server does not answer, or no
+    /// longer matches `target_session_attrs`.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
@@ -224,7 +225,10 @@ async fn listen_on(
     let proven = prove(client, target, &mut proof, mark).await;
     let listened = match proven {
         Ok(true) => match in_time(client.execute(ALIVE, &[&alive])).await {
-            Ok(_) => return follow(client, alive, channels, ears).await.map(|()| true),
+            Ok(_) => {
+                let wanted = target.config.get_target_session_attrs();
+                return follow(client, wanted, alive, channels, ears).await.map(|()| true);
+            }
             Err(error) => Err(error),
         },
         Ok(false) => {
@@ -241,6 +245,7 @@ async fn listen_on(
 /// connection ends. Fails if the session never listened on them.
 async fn follow(
     client: &Client,
+    wanted: TargetSessionAttrs,
     alive: i64,
     channels: &Weak<ListenedChannels>,
     mut ears: tokio::task::JoinHandle<()>,
@@ -277,8 +282,12 @@ async fn follow(
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                if in_time(listen_again(client, &listened)).await.is_err() {
-                    debug!("listener gets no reply; connecting again");
+                let checked = in_time(async {
+                    let suits = suits(client, wanted).await?;
+                    listen_again(client, &listened).await.map(|()| suits)
+                });
+                if !matches!(checked.await, Ok(true)) {
+                    debug!("listener gets no reply, or its server no longer suits; connecting again");
                     break;
                 }
             }
@@ -294,6 +303,17 @@ async fn follow(
     }
     ears.abort();
     outcome
+}
+
+/// Returns false if the server no longer matches `target_session_attrs`, as after a switchover that
+/// leaves it running. `listen` succeeds on a read-only server, too.
+async fn suits(client: &Client, wanted: TargetSessionAttrs) -> Result<bool, tokio_postgres::Error> {
+    if wanted == TargetSessionAttrs::Any {
+        return Ok(true);
+    }
+    let rows = client.query_typed("show transaction_read_only", &[]).await?;
+    let is_read_only = rows.iter().any(|row| row.get::<_, &str>(0) == "on");
+    Ok(is_read_only == (wanted == TargetSessionAttrs::ReadOnly))
 }
 
 /// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as
