@@ -58,7 +58,8 @@ impl Shared {
     }
 
     /// Dequeues up to `n` messages that do not belong to the caller yet. Returns them with their
-    /// number. Each statement runs in a separate transaction.
+    /// number. Each statement runs in a separate transaction. A message that a statement returns
+    /// apart, because its lease expired, is the only one.
     pub async fn dequeue_pages(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<(Vec<Batches>, usize)> {
         self.put_back_unclaimed();
         let (mut pages, mut got) = (Vec::new(), 0);
@@ -73,13 +74,16 @@ impl Shared {
                 }
                 outcome => outcome?,
             };
-            let size = page.size;
-            if got > 0 && page.is_apart() {
-                break; // dropping the page puts its message back: the next call returns it alone
+            let (size, is_apart) = (page.size, page.is_apart());
+            if is_apart {
+                // Dropping the earlier pages gives their messages back, at no attempt. If this
+                // message were given back instead, the next call would return it with others.
+                pages.clear();
+                got = 0;
             }
             pages.push(page);
             got += size;
-            if size < wanted {
+            if is_apart || size < wanted {
                 break;
             }
         }
