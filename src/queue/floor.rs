@@ -131,6 +131,9 @@ impl Floor {
                 self.reached = self.reached.max(reached);
                 self.pending = Some((look.candidate, look.next));
             }
+            // Starts again, because another server may count transactions from a lower id, for
+            // example one that was restored. The id in `next` could be years away there.
+            Some((_, next)) if look.next < next => self.pending = Some((look.candidate, look.next)),
             Some(_) => {}
             None => self.pending = Some((look.candidate, look.next)),
         }
@@ -217,6 +220,14 @@ mod tests {
         saw(&mut floor, None, 20_000_000, 9, 9);
         assert_eq!(floor.floor(), Time(10_000_000));
         assert_eq!(saw(&mut floor, None, 5_000_000, 9, 9), 4_000_000, "a second below what the clock showed");
+    }
+
+    #[test]
+    fn transaction_ids_that_run_backwards_do_not_stop_it() {
+        let mut floor = new();
+        saw(&mut floor, None, 100, 900, 900);
+        assert_eq!(saw(&mut floor, None, 200, 5, 5), i64::MIN, "another server, whose ids are lower");
+        assert_eq!(saw(&mut floor, None, 300, 5, 6), 200);
     }
 
     #[test]
