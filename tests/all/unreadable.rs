@@ -2,6 +2,7 @@
 //! dies with the reason, in every way of consuming it.
 
 mod fragile;
+mod lost;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time};
 use tokio_postgres::{
     error::SqlState,
     types::{ToSql, Type},
@@ -91,7 +91,7 @@ impl Returning {
                 // message is not back yet.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
-                    tokio::time::sleep(*pause).await;
+                    time::sleep(*pause).await;
                 }
                 _ => {
                     warn!(queue = shared.name(), %error, what = %Listed(&next), "cannot give back dequeued messages");
@@ -210,16 +210,29 @@ impl Shared {
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [&(dyn ToSql + Sync); 5] = [&one.0, &one.1, &one.2, &one.3, &one.4];
         let both: [(_, &[&(dyn ToSql + Sync)]); 2] = [(&self.sql.put_back, &row), (&self.sql.charge, &charge)];
-        let together = async || self.db.query_together(Class::Main, &both, None).await;
-        let outcome = match together().await {
-            Err(error) if error.is_outcome_unknown() => match together().await {
-                // Succeeds, because the message was put back before the connection broke.
-                Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
-                outcome => outcome,
-            },
-            outcome => outcome,
-        };
-        outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
+        let due = time::Instant::now() + Duration::from_secs_f64(PAUSE);
+        match self.db.query_together(Class::Main, &both, None).await {
+            Err(error) if error.is_outcome_unknown() => self.put_back_again(unreadable, due, error).await,
+            outcome => outcome.map(drop).map_err(|error| error.or_no_queue(self.name())),
+        }
+    }
+
+    /// Repeats `put_back_charged`, whose outcome is unknown. The message may be in the queue, where
+    /// it is not due before `due`. From then on another consumer may take it, and an insert would
+    /// deliver it twice. So the insert is committed only if its reply arrives earlier: then the
+    /// message was not in the queue, or the server has refused the insert because of its id.
+    /// Otherwise returns the first error, after which no caller tries again.
+    async fn put_back_again(&self, unreadable: &Unreadable, due: time::Instant, unknown: Error) -> Result<()> {
+        let inserted = time::timeout_at(due, async {
+            let transaction = self.db.begin().await?;
+            self.put_back_charged_in(&transaction, unreadable).await.map(|()| transaction)
+        });
+        match inserted.await {
+            // A reply may arrive in time, and be read too late.
+            Ok(Ok(transaction)) if time::Instant::now() < due => transaction.commit().await.map_err(|_| unknown),
+            Ok(Err(error)) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(()),
+            _ => Err(unknown),
+        }
     }
 
     /// Puts back and counts like `put_back_charged`, in the transaction that took the message. Both
