@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::future::{join_all, try_join_all};
 use tokio::time::{timeout, timeout_at};
 use tracing::debug;
 
@@ -54,11 +55,12 @@ impl<T: Payload> Station<T> {
             return std::future::pending().await;
         };
         let shared = &self.queue.shared;
-        for former in holder.former() {
-            // Frees the partitions of former numbers that have no leases, so that this worker can
-            // also lease them.
-            shared.query_again(&shared.sql.leave, &[&former]).await?;
-        }
+        // Frees the partitions of former numbers that have no leases, so that this worker can also
+        // lease them. The statements are sent together, but each is its own transaction: one for
+        // all numbers could deadlock with an extension of leases, which locks partitions in order.
+        let former = holder.former().into_iter();
+        let leave = |number: i64| async move { shared.query_again(&shared.sql.leave, &[&number]).await };
+        try_join_all(former.map(leave)).await?;
         let (due_in, is_due) = self.lanes_in(holder).await?;
         if !is_due && !matches!(self.options.wait, Wait::Poll(_)) && hearing::hears(subscription.as_ref()) {
             self.options.hooks.before_wait();
@@ -133,12 +135,15 @@ impl<T: Payload> Station<T> {
     pub async fn leave(&self) {
         let Some(holder) = &self.holder else { return };
         let shared = &self.queue.shared;
-        for number in [holder.number()].into_iter().chain(holder.former()) {
-            match timeout(LAST_WORDS, shared.query(&shared.sql.leave, &[&number])).await {
-                Ok(Ok(_)) => shared.db.wake(&shared.channel),
-                Ok(Err(error)) => debug!(queue = self.name(), %error, "partitions not released"),
-                Err(_) => return debug!(queue = self.name(), "partitions not released in time"),
+        let numbers = [holder.number()].into_iter().chain(holder.former());
+        let leave = |number: i64| async move {
+            match shared.query(&shared.sql.leave, &[&number]).await {
+                Ok(_) => shared.db.wake(&shared.channel),
+                Err(error) => debug!(queue = self.name(), %error, "partitions not released"),
             }
+        };
+        if timeout(LAST_WORDS, join_all(numbers.map(leave))).await.is_err() {
+            debug!(queue = self.name(), "partitions not released in time");
         }
     }
 }
