@@ -175,14 +175,20 @@ impl DueIn {
 /// Returns true if the server refused a statement without ending the session or shutting down.
 /// Another tick may then still succeed.
 fn is_of_a_tick(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
+    let is_of = |code: &SqlState| !is_of_class(code, &["08", "57"]) || code == &SqlState::QUERY_CANCELED;
+    error.sqlstate().is_some_and(is_of)
 }
 
 /// Returns true if the server refused the message itself: because of its type, a constraint, a
 /// trigger or a missing right. All other errors may be temporary, like a full disk, and must not
 /// skip a tick.
 fn is_refused(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
+    error.sqlstate().is_some_and(|code| is_of_class(code, &["22", "23", "42", "54", "P0"]))
+}
+
+/// Returns true if the code begins with one of the classes. A pooler or a proxy may send any text.
+fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
+    classes.iter().any(|class| code.code().starts_with(class))
 }
 
 fn told(db: &Db, claimed: &[Claimed]) {
@@ -192,5 +198,24 @@ fn told(db: &Db, claimed: &[Claimed]) {
     let shard = db.attached::<ShardName>();
     for one in claimed.iter().filter(|one| !one.ticks.is_empty()) {
         metric::ticked(&one.queue, &shard, one.ticks.len(), one.late);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{is_of_a_tick, is_refused};
+    use crate::error::{Error, server::ServerError};
+
+    #[test]
+    fn code_of_any_length_has_a_class() {
+        let error = |code: &str| Error::of_server("tick", Arc::new(ServerError::parse(format!("C{code}\0").as_bytes())));
+        for (code, is_of, refused) in
+            [("", true, false), ("5", true, false), ("é", true, false), ("23505", true, true), ("57P01", false, false)]
+        {
+            let error = error(code);
+            assert_eq!((is_of_a_tick(&error), is_refused(&error)), (is_of, refused), "{code:?}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The loop that runs schedules, in every process whose role has the right.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use tokio::{
     sync::{Mutex, Notify},
     time::{Instant, sleep},
@@ -10,7 +11,7 @@ use tracing::{debug, warn};
 
 use super::fire::{DueIn, Made};
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, text_of},
     postgres::{db::Db, time::Time},
     queue::consumer::hearing,
 };
@@ -63,11 +64,22 @@ impl Db {
         }
     }
 
-    /// Runs schedules as soon as the role has the right, until this future is dropped.
+    /// Runs schedules as soon as the role has the right, until this future is dropped. Continues
+    /// after a panic, because the worker's messages do not depend on schedules.
     pub(crate) async fn tick_beside_work(self) {
-        while let Err(error) = self.keep_ticking(false).await {
-            debug!(%error, "this process runs no schedules");
-            sleep(NOT_YET).await;
+        loop {
+            let pause = match AssertUnwindSafe(self.keep_ticking(false)).catch_unwind().await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => {
+                    debug!(%error, "this process runs no schedules");
+                    NOT_YET
+                }
+                Err(panic) => {
+                    warn!(panic = text_of(panic), "running schedules panicked; trying again");
+                    PAUSE.1
+                }
+            };
+            sleep(pause).await;
         }
     }
 

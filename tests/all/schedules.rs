@@ -4,6 +4,7 @@
 mod bad_input;
 mod failing;
 mod once;
+mod panics;
 mod settings;
 mod unplaced;
 
