@@ -44,6 +44,10 @@ const STORED_IN: Duration = Duration::from_micros(16);
 /// once. Two commits that share a flush cost less than waiting for the first commit.
 const FEW: usize = 4;
 
+/// The number of rows that are searched for the one that a message can join, unless there are more
+/// lanes.
+const SEARCHED: usize = 256;
+
 /// The time after which a caller tries to join without its turn.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -162,9 +166,13 @@ impl OpenRows {
         let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
         // Only the last row of a priority or partition grows, so that its messages stay in order.
-        // Messages with other column values go into separate rows.
-        let last = self.batches.iter().rposition(|batch| batch.lane == lane && batch.columns.as_deref() == columns);
-        let at = last.filter(|at| {
+        // Messages with other column values go into separate rows. If each message has other values,
+        // a search of all rows would take longer with each of them. A row that is not found grows
+        // no more, and the new row comes after it.
+        let searched = self.batches.len().saturating_sub(SEARCHED.max(self.lanes));
+        let is_of = |batch: &Batch| batch.lane == lane && batch.columns.as_deref() == columns;
+        let last = self.batches.range(searched..).rposition(is_of);
+        let at = last.map(|at| searched + at).filter(|at| {
             let batch = &self.batches[*at];
             batch.due.to_bits() == due.to_bits()
                 && batch.count < self.max_batch

@@ -61,6 +61,20 @@ fn each_lane_fills_its_own_rows_in_order() {
 }
 
 #[test]
+fn message_joins_only_one_of_the_last_rows() {
+    let coalescer = Coalescer::new(1024, 1, 8);
+    let _permit = permit(&coalescer, 1);
+    let rows = |nr: usize| {
+        coalescer.try_join(New { columns: Some(&nr.to_string()), element: &[0], ..NEW }).expect("room");
+        coalescer.batcher.state().waiting.batches.len()
+    };
+    let all = (0..=SEARCHED).map(rows).max();
+    assert_eq!(all, Some(SEARCHED + 2), "each has its own row");
+    assert_eq!(rows(1), SEARCHED + 2, "the row is near enough");
+    assert_eq!(rows(0), SEARCHED + 3, "the row is not searched");
+}
+
+#[test]
 fn only_the_first_callers_start_writers() {
     let coalescer = Coalescer::new(3, 1, 8);
     let permits: Vec<_> = (0..10).filter_map(|_| join(&coalescer, 0.0, 1)?.permit).collect();
