@@ -26,30 +26,36 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 impl<T: Payload> Consumer<T> {
     /// Dequeues due messages on all shards that are up. If some shards return fewer messages than
-    /// requested, requests the rest from the other shards. Waits for a silent shard at most until
-    /// `until`, but at least for [`SILENCE`].
+    /// requested, requests the rest from the other shards. A message whose lease expired comes
+    /// alone, and ends the call. Waits for a silent shard at most until `until`, but at least for
+    /// [`SILENCE`].
     pub(super) async fn ask_all(
         &mut self,
         n: usize,
         how: DequeueMode,
         until: Option<Instant>,
     ) -> Result<Vec<Sharded<Message<T>>>> {
-        let mut order = self.awake();
-        let all = order.clone();
-        self.next = order.first().map_or(0, |first| first + 1);
+        let all = self.awake();
+        self.next = all.first().map_or(0, |first| first + 1);
         // Collects the offers, which are accepted only after the last await. If the call is dropped
         // earlier, the messages go back.
         let (mut offers, mut failed) = (Vec::new(), Vec::new());
         let count = |offers: &[Sharded<Offer<T>>]| offers.iter().map(|offer| offer.of.len()).sum::<usize>();
-        while count(&offers) < n && !order.is_empty() {
-            let rest = n - count(&offers);
-            let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
-            let not_asked = order.split_off(asked.len());
-            // After this round, the next one dequeues from shards that may have more messages, and
-            // from shards that were left out because `n` is less than the number of shards.
-            order = self.ask(&asked, &all, (how, until), &mut offers, &mut failed).await;
-            let not_yet: Vec<usize> = not_asked.into_iter().filter(|at| !order.contains(at)).collect();
-            order.extend(not_yet);
+        let is_alone = |offers: &[Sharded<Offer<T>>]| offers.iter().any(|offer| offer.of.is_apart());
+        for mut order in self.groups(&all) {
+            while count(&offers) < n && !order.is_empty() && !is_alone(&offers) {
+                let rest = n - count(&offers);
+                let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(rest, order.len())).collect();
+                let not_asked = order.split_off(asked.len());
+                // After this round, the next one dequeues from shards that may have more messages,
+                // and from shards that were left out because `n` is less than the number of shards.
+                order = self.ask(&asked, &all, (how, until), &mut offers, &mut failed).await;
+                let not_yet: Vec<usize> = not_asked.into_iter().filter(|at| !order.contains(at)).collect();
+                order.extend(not_yet);
+            }
+            if !offers.is_empty() {
+                break;
+            }
         }
         if let Some(at) = offers.iter().position(|offer| offer.of.is_apart()) {
             offers = vec![offers.swap_remove(at)]; // dropping the others gives their messages back
@@ -71,6 +77,18 @@ impl<T: Payload> Consumer<T> {
             warn!(queue = self.queue.shared.name, shard, %error, "a shard failed to answer a dequeue; other shards answered");
         }
         Ok(found)
+    }
+
+    /// Groups the shards that a call dequeues from at the same time. A call dequeues from a group
+    /// if the groups before it have no messages. A shard that returned an expired message is a
+    /// group of its own: its next one would send the messages of the other shards back. It comes
+    /// first in its own turn, and last in the turns of the others.
+    fn groups(&self, all: &[usize]) -> Vec<Vec<usize>> {
+        let (apart, others): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|at| self.seats[*at].has_expired);
+        let mut groups: Vec<Vec<usize>> = apart.iter().map(|at| vec![*at]).collect();
+        let is_its_turn = !apart.is_empty() && apart.first() == all.first();
+        groups.insert(usize::from(is_its_turn), others);
+        groups
     }
 
     /// Dequeues from several shards at the same time. While no shard has a message and some shards
@@ -104,12 +122,14 @@ impl<T: Payload> Consumer<T> {
             silent.retain(|(silent, _)| *silent != at);
             match outcome {
                 Ok(Some(offer)) if !offer.is_empty() => {
+                    seat.has_expired = offer.is_apart();
                     if offer.len() == n {
                         full.push(at);
                     }
                     found.push(Sharded { shard: seat.shard.id, of: offer });
                 }
                 Ok(_) => {
+                    seat.has_expired = false;
                     let again = Instant::now() + AGAIN;
                     answers.push(ask_one(at, seat, n, how, again.max(others_from)));
                 }

@@ -59,6 +59,9 @@ pub(super) struct Seat<T> {
     /// The time for which a call without messages waits for the shard's dequeue. It doubles each
     /// time that the shard needs longer, because the shard may only be slow.
     pub patience: Duration,
+    /// True if the shard returned a message whose lease expired when it was last asked. More such
+    /// messages may follow.
+    pub has_expired: bool,
 }
 
 impl<T> fmt::Debug for Consumer<T> {
@@ -206,7 +209,7 @@ impl<T: Payload> Consumer<T> {
         for member in members.iter() {
             if !self.seats.iter().any(|seat| Arc::ptr_eq(&seat.shard, &member.shard)) {
                 let consumer = member.queue.consumer(self.wait).retry_after(self.retry_after);
-                self.seats.push(Seat { shard: member.shard.clone(), consumer, patience: SILENCE });
+                self.seats.push(Seat { shard: member.shard.clone(), consumer, patience: SILENCE, has_expired: false });
             }
         }
     }

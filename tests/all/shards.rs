@@ -4,6 +4,7 @@
 mod away;
 mod consumed;
 mod drained;
+mod expired;
 mod joined;
 mod leaving;
 mod moved;
