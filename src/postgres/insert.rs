@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 use postgres_types::{IsNull, Kind as TypeKind, ToSql, Type};
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     postgres::{
         array::Elements,
         db::{Class, Db, Session, told_to_user},
@@ -97,8 +97,9 @@ impl<P: Params, R> Insert<P, R> {
 }
 
 impl<R: Rows> Filled<R> {
-    /// Runs the statement. If its failure may be one of the types, marks them as outdated.
-    async fn run(self, session: &Session, types: &Columns) -> Result<R> {
+    /// Runs the statement. If its failure may be one of the types, marks them as outdated, and
+    /// returns true with the error: no row was inserted.
+    async fn run(self, session: &Session, types: &Columns) -> std::result::Result<R, (Error, bool)> {
         let Self { text, arrays, .. } = self;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
@@ -106,12 +107,13 @@ impl<R: Rows> Filled<R> {
         };
         let outcome = session.together(std::iter::once(&*text), gather).await;
         let (answer, prepared) = outcome.map_err(|failure| {
-            if failure.may_be_of_types() {
+            let is_of_types = failure.may_be_of_types();
+            if is_of_types {
                 types.set_outdated();
             }
-            told_to_user(0, &text, failure)
+            (told_to_user(0, &text, failure), is_of_types)
         })?;
-        read(&answer, 0, &prepared[0].columns, &text)
+        read(&answer, 0, &prepared[0].columns, &text).map_err(|error| (error, false))
     }
 }
 
@@ -141,11 +143,12 @@ impl Db {
         match insert.filled(&types, &rows)?.run(&session, &types.columns).await {
             // Tries again, because no row was inserted: the type of a column no longer exists.
             // Boxed, so that other calls have no room for this.
-            Err(_) if was_known && types.columns.is_outdated() => {
+            Err((_, true)) if was_known => {
                 let types = described(&session, &probe).await?;
-                Box::pin(insert.filled(&types, &rows)?.run(&session, &types.columns)).await
+                let again = Box::pin(insert.filled(&types, &rows)?.run(&session, &types.columns)).await;
+                again.map_err(|(error, _)| error)
             }
-            outcome => outcome,
+            outcome => outcome.map_err(|(error, _)| error),
         }
     }
 }

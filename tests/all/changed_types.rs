@@ -3,6 +3,7 @@
 
 use std::error::Error as StdError;
 
+use futures_util::future::{join, join_all};
 use postgres_types::{FromSql, IsNull, ToSql, Type, private::BytesMut};
 use tokio_postgres::Client;
 use trunkline::{
@@ -77,6 +78,28 @@ async fn inserts_follow_a_type_that_was_made_again() {
             in_transaction("two").await.expect_err("its connection knows the former type");
             assert_eq!(in_transaction("two").await.expect("inserted"), 1, "{settings:?}");
         }
+    }
+}
+
+/// Calls on one connection share the description of a table. A failure marks it as outdated while
+/// rows of another call are inserted.
+#[tokio::test]
+async fn inserted_rows_are_not_repeated_after_the_failure_of_another_call() {
+    static ROWS: Insert<(i64,)> = Insert::into("t", &["n"]);
+    static FAILS: Insert<(i64,)> = Insert::into("t", &["n"]).ending("returning missing");
+    static UNREADABLE: Insert<(i64,), Vec<(String,)>> = Insert::into("t", &["n"]).ending("returning n");
+    for settings in SETTINGS {
+        let (db, sql, _) = open(settings, "create table t (n int8)").await;
+        for _ in 0..5 {
+            let known = join_all((0..2).map(|n| db.insert_many(&ROWS, [(n,)]))).await; // on both connections
+            assert!(known.iter().all(Result::is_ok), "{known:?}");
+            let fails = join_all((0..2).map(|n| db.insert_many(&FAILS, [(n,)])));
+            let unreadable = join_all((0..2).map(|n| db.insert_many(&UNREADABLE, [(n,)])));
+            let (failed, inserted) = join(fails, unreadable).await;
+            assert!(failed.iter().all(Result::is_err) && inserted.iter().all(Result::is_err), "{inserted:?}");
+        }
+        let count = sql.query_one("select count(*) from t", &[]).await.expect("counted");
+        assert_eq!(count.get::<_, i64>(0), 5 * 4, "each row is inserted once{settings}");
     }
 }
 
