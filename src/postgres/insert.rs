@@ -1,7 +1,7 @@
 //! Inserts of many rows with one statement. The statement sends one array per column, and the
 //! server unnests the arrays.
 
-use std::{fmt::Write, marker::PhantomData};
+use std::{borrow::Borrow, fmt::Write, marker::PhantomData};
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{IsNull, Kind as TypeKind, ToSql, Type};
@@ -82,13 +82,13 @@ impl<P, R> Insert<P, R> {
 impl<P: Params, R> Insert<P, R> {
     /// Returns the text of the statement and its parameters. `probe` is the description of the
     /// statement that [`Insert::probe`] returns.
-    fn filled(&self, probe: &Prepared, rows: &[P]) -> Result<Filled<R>> {
+    fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = impl Borrow<P>>) -> Result<Filled<R>> {
         let text = self.text(&probe.columns).map_err(|failure| {
             probe.columns.doubt();
             told_to_user(0, &probe.text, failure)
         })?;
         let mut arrays = Arrays::of(&probe.columns);
-        arrays.extend(rows).map_err(|failure| {
+        arrays.extend::<P>(rows).map_err(|failure| {
             probe.columns.doubt_after(&failure);
             told_to_user(0, &text, failure)
         })?;
@@ -126,8 +126,9 @@ async fn described(session: &Session, probe: &str) -> Result<Prepared> {
 impl Db {
     /// Inserts rows, in order, with one statement in one round trip.
     ///
-    /// All rows are in memory at the same time. Their values may take at most 1 GiB together, which
-    /// is PostgreSQL's limit for one message.
+    /// All rows are in memory at the same time, and twice: as Rust values and in the form that is
+    /// sent. The values may take at most 1 GiB together, which is PostgreSQL's limit for one
+    /// message. [`Transaction::insert_many`] holds them once.
     ///
     /// # Errors
     /// The errors of [`Db::run`]. If an error occurs, no row is inserted.
@@ -165,7 +166,7 @@ impl Transaction {
         rows: impl IntoIterator<Item = P>,
     ) -> Result<Pending<R>> {
         let types = self.prepared(&insert.probe()).await?;
-        let Filled { text, arrays, .. } = insert.filled(&types, &rows.into_iter().collect::<Vec<_>>())?;
+        let Filled { text, arrays, .. } = insert.filled(&types, rows)?;
         let prepared = self.prepared(&text).await.inspect_err(|_| types.columns.set_outdated())?;
         prepared.columns.names_types_of(types.columns); // if it fails later, they are described again
         self.send(&Statement::of(text), arrays).await
@@ -194,8 +195,12 @@ impl Arrays {
         Self(columns.columns.iter().map(|(_, ty)| array(ty)).collect())
     }
 
-    fn extend<P: Params>(&mut self, rows: &[P]) -> std::result::Result<(), WireError> {
+    fn extend<P: Params>(
+        &mut self,
+        rows: impl IntoIterator<Item = impl Borrow<P>>,
+    ) -> std::result::Result<(), WireError> {
         for row in rows {
+            let row: &P = row.borrow();
             row.with(|values| {
                 if values.len() != self.0.len() {
                     let text = format!("a row has {} values for {} columns", values.len(), self.0.len());
