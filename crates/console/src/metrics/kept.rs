@@ -42,7 +42,8 @@ pub struct Picture {
     pub stores: Option<Kept<Vec<Store>>>,
     /// The counts, by the queue's name. `None` if the role may not count, or if the count failed.
     pub counts: BTreeMap<String, Kept<Option<Counts>>>,
-    /// The alarms of queues that are rarely counted. `None` as for the counts.
+    /// The alarms of queues that are rarely counted, or were not counted yet. `None` as for the
+    /// counts.
     pub alarms: BTreeMap<String, Kept<Option<Alarms>>>,
     /// The reason why the latest samples could not be taken, if they could not.
     pub problem: Option<String>,
@@ -72,18 +73,22 @@ impl Picture {
     }
 
     /// Returns the queues whose alarms are due, with the number of their priorities: those that are
-    /// rarely counted, and those whose count waits for a slow one.
+    /// rarely counted or were not counted yet, and those whose count waits for a slow one.
     pub fn next_alarms(&self) -> Vec<(String, i32)> {
-        let (counting, budget) =
-            (self.budget(), Budget::of(SHARE_OF_ALARMS, self.alarms.values().map(|kept| kept.took)));
-        let is_due = |name: &String| {
-            let Some(counts) = self.counts.get(name) else { return false };
-            let sampled = self.alarms.get(name);
-            let latest = sampled.map_or(counts.at, |kept| kept.at.max(counts.at));
-            let is_rare = counting.pause(counts.took) > LONG || counts.at.elapsed() > 2 * LONG;
-            is_rare && latest.elapsed() >= budget.pause(sampled.map_or(BESIDES, |kept| kept.took))
+        let counting = self.budget();
+        let is_rare = |name: &String| {
+            let counts = self.counts.get(name);
+            counts.is_none_or(|counts| counting.pause(counts.took) > LONG || counts.at.elapsed() > 2 * LONG)
         };
-        let due = self.queues.iter().filter(|(name, ..)| is_due(name));
+        let rare: Vec<&Queue> = self.queues.iter().filter(|(name, ..)| is_rare(name)).collect();
+        let sampled = rare.iter().filter_map(|(name, ..)| self.alarms.get(name));
+        let budget = Budget::of(SHARE_OF_ALARMS, sampled.map(|kept| kept.took));
+        let is_due = |name: &String| {
+            let (counts, sampled) = (self.counts.get(name), self.alarms.get(name));
+            let latest = counts.map(|kept| kept.at).max(sampled.map(|kept| kept.at));
+            latest.is_none_or(|at| at.elapsed() >= budget.pause(sampled.map_or(BESIDES, |kept| kept.took)))
+        };
+        let due = rare.into_iter().filter(|(name, ..)| is_due(name));
         due.map(|(name, .., priorities)| (name.clone(), *priorities)).collect()
     }
 
@@ -174,9 +179,18 @@ mod tests {
         let counts = [("often".into(), kept(BESIDES)), ("seldom".into(), kept(Duration::from_secs(1)))].into();
         let mut picture = Picture { counts, ..Picture::default() };
         picture.with(["new", "often", "seldom"].map(|name| (name.into(), false, None, 3)).into());
-        assert_eq!(picture.next_alarms(), [("seldom".to_owned(), 3)]);
+        let due = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 3)).collect::<Vec<_>>();
+        assert_eq!(picture.next_alarms(), due(&["new", "seldom"]));
         picture.alarms.insert("seldom".into(), kept(BESIDES));
-        assert_eq!(picture.next_alarms(), [], "it rests");
+        assert_eq!(picture.next_alarms(), due(&["new"]), "the other rests");
+        picture.alarms.insert("new".into(), kept(BESIDES));
+        assert_eq!(picture.next_alarms(), [], "both rest");
+        picture.counts.insert("new".into(), kept(BESIDES));
+        picture.alarms.insert("new".into(), kept(Duration::from_millis(9)));
+        let earlier = Instant::now().checked_sub(Duration::from_secs(1)).expect("the clock began before");
+        picture.counts.values_mut().for_each(|kept| kept.at = earlier);
+        picture.alarms.values_mut().for_each(|kept| kept.at = earlier);
+        assert_eq!(picture.next_alarms(), due(&["seldom"]), "queues that are counted often cost no alarms");
         picture.with(Vec::new());
         assert!(picture.alarms.is_empty());
     }

@@ -159,16 +159,47 @@ async fn oldest_due_message_is_found_while_a_count_runs() {
     let metrics = metrics();
     until(&metrics, &db, |text| is_due(text, 0)).await;
     slow_down(&sql, 600.0).await;
-    let counts = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
-    let deadline = Instant::now() + SOON;
-    while sql.query_one(counts, &[]).await.expect("read").get::<_, i64>(0) == 0 {
-        assert!(Instant::now() < deadline, "it is not counted");
-        metrics.exposition(&db).await;
-        crate::pass(AWHILE).await;
-    }
+    until_counts(&metrics, &db, &sql, 1).await;
     enqueue_late(&sql).await;
     crate::pass(Duration::from_secs(120)).await;
     until(&metrics, &db, |text| oldest(text) >= 3600.0).await;
-    let cancelled = counts.replace("count(*)", "count(pg_cancel_backend(pid))");
-    assert_eq!(sql.query_one(&cancelled, &[]).await.expect("read").get::<_, i64>(0), 1, "the count still runs");
+    assert_eq!(cancelled(&sql).await, 1, "the count still runs");
+}
+
+/// The statement that counts the slow counts that run.
+const COUNTS: &str =
+    "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
+
+/// Scrapes until this number of slow counts run.
+async fn until_counts(metrics: &Metrics, db: &Db, sql: &Client, running: i64) {
+    let deadline = Instant::now() + SOON;
+    while sql.query_one(COUNTS, &[]).await.expect("read").get::<_, i64>(0) < running {
+        assert!(Instant::now() < deadline, "it is not counted");
+        metrics.exposition(db).await;
+        crate::pass(AWHILE).await;
+    }
+}
+
+/// Cancels the slow counts. Returns their number.
+async fn cancelled(sql: &Client) -> i64 {
+    let cancel = COUNTS.replace("count(*)", "count(pg_cancel_backend(pid))");
+    sql.query_one(&cancel, &[]).await.expect("read").get(0)
+}
+
+#[tokio::test]
+async fn queue_that_was_never_counted_has_alarms_while_another_is_counted() {
+    let (_, db, sql) = database().await;
+    for name in ["q", "uncounted"] {
+        db.create_queue(name, &Settings::new("int8")).await.expect("created");
+    }
+    slow_down(&sql, 600.0).await;
+    let metrics = metrics();
+    until_counts(&metrics, &db, &sql, 1).await;
+    let late =
+        "insert into trunkline.queue_uncounted (size, payload, due_at) values (1, '{1}', now() - interval '1 hour')";
+    sql.batch_execute(late).await.expect("enqueued");
+    let sample = "trunkline_queue_oldest_due_seconds{queue=\"uncounted\"} ";
+    let age = |text: &str| text.lines().find_map(|line| line.strip_prefix(sample)?.parse::<f64>().ok());
+    until(&metrics, &db, |text| age(text).is_some_and(|age| age >= 3600.0)).await;
+    assert_eq!(cancelled(&sql).await, 1, "the count still runs");
 }
