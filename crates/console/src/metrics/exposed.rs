@@ -1,6 +1,7 @@
 //! The metrics with their names and help texts.
 
 use super::{
+    ask::Counts,
     kept::Picture,
     text::{
         Exposition,
@@ -73,7 +74,7 @@ fn of_counts(text: &mut Exposition, picture: &Picture) {
     let counted = || picture.counts.iter().filter_map(|(queue, kept)| Some((queue, kept, kept.answer.as_ref()?)));
     let mut messages = text.metric("trunkline_queue_messages", Gauge, "Messages by state.");
     for (queue, _, counts) in counted() {
-        for (state, messages_in_it) in STATES.iter().zip(counts.messages) {
+        for (state, messages_in_it) in STATES.iter().zip(messages_of(picture, queue, counts)) {
             messages.add(&[("queue", queue), ("state", state)], messages_in_it);
         }
     }
@@ -109,6 +110,16 @@ fn of_counts(text: &mut Exposition, picture: &Picture) {
     for (queue, kept) in &picture.counts {
         failed.add(&[("queue", queue)], u8::from(kept.answer.is_none()));
     }
+}
+
+/// Returns the numbers of messages by state. A lookup after the count may have shown that there are
+/// dead letters, or none.
+fn messages_of(picture: &Picture, queue: &str, counts: &Counts) -> [i64; STATES.len()] {
+    let [due, delayed, leased, to_retry, mut dead, archived] = counts.messages;
+    if let Some(alarms) = picture.alarms_of(queue) {
+        dead = if alarms.has_dead { dead.max(1) } else { 0 };
+    }
+    [due, delayed, leased, to_retry, dead, archived]
 }
 
 fn of_stores(text: &mut Exposition, picture: &Picture) {

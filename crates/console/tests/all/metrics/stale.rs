@@ -8,7 +8,7 @@ use tokio::{
     sync::watch,
 };
 use tokio_postgres::Client;
-use trunkline::{Db, Settings};
+use trunkline::{Db, Queue, Settings};
 use trunkline_console::metrics::Metrics;
 use trunkline_embedded::test_cluster;
 
@@ -202,4 +202,23 @@ async fn queue_that_was_never_counted_has_alarms_while_another_is_counted() {
     let age = |text: &str| text.lines().find_map(|line| line.strip_prefix(sample)?.parse::<f64>().ok());
     until(&metrics, &db, |text| age(text).is_some_and(|age| age >= 3600.0)).await;
     assert_eq!(cancelled(&sql).await, 1, "the count still runs");
+}
+
+#[tokio::test]
+async fn dead_letter_does_not_wait_for_a_slow_count() {
+    let (_, db, sql) = database().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue("q").await.expect("opened");
+    slow_down(&sql, 0.3).await;
+    let metrics = metrics().patience(SOON);
+    let dead = |text: &str| count(text, "trunkline_queue_messages{queue=\"q\",state=\"dead\"}");
+    let text = metrics.exposition(&db).await;
+    assert!(is_due(&text, 0) && dead(&text) == 0, "{text}");
+    queue.enqueue_many([1, 2, 3]).await.expect("enqueued");
+    let leased = queue.lease(2).await.expect("leased");
+    queue.bury(&leased, "never").await.expect("buried");
+    until(&metrics, &db, |text| is_due(text, 0) && dead(text) == 1).await; // it was not counted again
+    let ids: Vec<i64> = leased.iter().map(|message| message.id).collect();
+    assert_eq!(queue.discard(&ids).await.expect("discarded"), 2);
+    until(&metrics, &db, |text| is_due(text, 0) && dead(text) == 0).await;
 }
