@@ -47,7 +47,7 @@ pub struct Picture {
     pub alarms: BTreeMap<String, Kept<Option<Alarms>>>,
     /// The reason why the latest samples could not be taken, if they could not.
     pub problem: Option<String>,
-    /// The same for the latest counts.
+    /// The same for the latest counts, while no count runs.
     pub uncounted: Option<String>,
     /// The reason that was logged last, if the metrics are not available.
     pub reported: Option<String>,

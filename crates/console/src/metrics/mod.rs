@@ -151,8 +151,13 @@ impl Metrics {
             }
         }
         let Ok(_counting) = self.counting.try_lock() else { return drop(self.counting.lock().await) };
-        let counted = self.count(&db).await;
-        self.picture().uncounted = counted.err();
+        // Clears the last failure, because other samples are taken while this count runs.
+        let before = self.picture().uncounted.take();
+        let uncounted = self.count(&db).await.err();
+        if let Some(why) = uncounted.as_ref().filter(|why| before.as_ref() != Some(*why)) {
+            warn!(why, "the queues cannot be counted");
+        }
+        self.picture().uncounted = uncounted;
     }
 
     /// Takes all samples except the counts. Returns the reason if the server refused to show the

@@ -222,3 +222,21 @@ async fn dead_letter_does_not_wait_for_a_slow_count() {
     assert_eq!(queue.discard(&ids).await.expect("discarded"), 2);
     until(&metrics, &db, |text| is_due(text, 0) && dead(text) == 0).await;
 }
+
+#[tokio::test]
+async fn failed_count_does_not_hide_other_samples_while_the_next_count_runs() {
+    let (url, db, sql) = database().await;
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let (port, forget) = forgetful().await;
+    let rest = &url[url.find(" user=").expect("a user")..];
+    let theirs = Db::connect(&format!("host=127.0.0.1 port={port} sslmode=disable{rest}")).await.expect("connected");
+    let metrics = metrics();
+    until(&metrics, &theirs, |text| is_due(text, 0)).await;
+    slow_down(&sql, 600.0).await;
+    until_counts(&metrics, &theirs, &sql, 1).await;
+    forget.send(true).expect("it forwards");
+    crate::pass(Duration::from_secs(700)).await; // more than the limit of a count
+    until_counts(&metrics, &theirs, &sql, 2).await;
+    until(&metrics, &theirs, |text| count(text, "trunkline_up") == 1).await;
+    assert_eq!(cancelled(&sql).await, 2, "the count still runs");
+}
