@@ -6,18 +6,21 @@ select 'advice', b.queue,
        b.reached,
        case when b.writer is null
             then 'A new process scans all rows that died since then. Consumers store the floor, except roles that were granted their rights by hand and transactions above read committed.'
-            else 'A new process scans all rows that died since then. While a transaction that has written is open, in any database of the server, no floor rises.' end,
+            else 'A new process scans all rows that died since then. While a transaction that has written is open, in any database of the server, no floor rises above its begin.'
+                 || case when b.writer[3] = 'true'
+                         then ' This one began after the stored floor. So another cause is likely: consumers store the floor, except roles that were granted their rights by hand and transactions above read committed.'
+                         else '' end end,
        coalesce(b.writer[2], format('select trunkline.keep_floor(%L, %L);', b.queue, least(b.due_at, now()) - interval '1 minute'))
 from (
     select f.queue, f.reached, o.due_at, (
-        select array[w.what, w.mend]
+        select array[w.what, w.mend, (w.since > f.reached)::text]
         from (
             select a.xact_start as since,
                    format('session %s of role %s (%s, %s) has written in a transaction that has been open for %s%s; its last statement is: %s',
                           a.pid, coalesce(a.usename, 'unknown'), coalesce(nullif(a.application_name, ''), 'no application name'),
                           coalesce(a.state, 'state unknown'), coalesce(date_trunc('second', now() - a.xact_start)::text, 'an unknown time'),
                           ' in database ' || nullif(a.datname, current_database()), left(regexp_replace(a.query, '\s+', ' ', 'g'), 200)) as what,
-                   format('select pg_terminate_backend(%s);', a.pid) as mend
+                   format('select pg_terminate_backend(%s); -- only if its work may be rolled back: otherwise wait until it ends, then examine again', a.pid) as mend
             from pg_stat_activity a
             where a.pid <> pg_backend_pid() and a.backend_xid is not null
               and coalesce(a.xact_start < now() - least(interval '{patience}', interval '1 minute'), age(a.backend_xid) > 20000)

@@ -107,6 +107,8 @@ async fn open_writer_that_holds_the_floor_is_named() {
     let [found] = &found[..] else { panic!("{found:#?}") };
     assert!(found.severity == Severity::Advice && found.what.contains("(an import, idle in transaction)"), "{found:?}");
     assert!(found.what.contains(" in database other; its last statement is: "), "{found:?}");
+    assert!(found.why.contains("This one began after the stored floor."), "{found:?}");
+    assert!(found.mend.contains("; -- only if its work may be rolled back"), "{found:?}");
     ward.mend(found).await;
     ward.until("select count(*) = 0 from pg_stat_activity where application_name = 'an import'").await;
 
@@ -118,4 +120,15 @@ async fn open_writer_that_holds_the_floor_is_named() {
 
     let found = ward.mended("floor").await;
     assert!(found.mend.contains("keep_floor"), "{found:?}");
+
+    let writer = connect(&ward.server.url("postgres")).await;
+    writer.batch_execute("begin; select pg_current_xact_id()").await.expect("it has an id");
+    ward.say(
+        "update trunkline.floor set reached = clock_timestamp() where queue = 'q';
+         update trunkline.queue_q set due_at = now() + interval '2 hours'",
+    )
+    .await;
+    let found = ward.of("floor").await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.what.contains("has written") && !found.why.contains("another cause"), "{found:?}");
 }
