@@ -43,7 +43,8 @@ impl<T: Payload> Station<T> {
     fn count(&self, given_up: &GivenUp) {
         self.tally.add(End::Done, given_up.done);
         self.tally.add(End::Released, given_up.released);
-        self.lose(given_up.lost);
+        self.lose(given_up.lost + given_up.unknown);
+        self.queue.shared.metrics.lost(given_up.lost); // it has counted the others as done
         if given_up.done > 0 {
             self.queue.shared.make_room();
         }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use trunkline::{Changes, Db, Failure, Message, Queue, RetryPolicy, Schedule, Settings, Wait, Worker};
+use trunkline::{Attempt, Changes, Db, Failure, Message, Queue, RetryPolicy, Schedule, Settings, Wait, Worker};
 use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
@@ -200,6 +200,28 @@ async fn a_worker_tells_what_its_handlers_do() {
     for name in ["running_handlers", "prefetched_messages", "connected"] {
         assert!(recorder.level(NAME, name).abs() < 0.1, "{name} after its end");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_lease_of_a_dropped_handler_is_counted() {
+    const NAME: &str = "metered_dropped";
+    let (_db, queue, recorder) = metered(NAME).await;
+    let id = queue.enqueue(1).await.expect("enqueued").id();
+    let (lost, mut until_lost) = watch::channel(false);
+    let worker = Worker::with_attempt(queue.clone(), move |_: Message<i64>, attempt: Attempt<i64>| {
+        let lost = lost.clone();
+        async move {
+            attempt.lost().cancelled().await;
+            lost.send_replace(true);
+            pending::<Result<(), Failure>>().await // ends only with its worker
+        }
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::ZERO));
+    eventually("it runs", async || recorder.level(NAME, "running_handlers") > 0.5).await;
+    queue.cancel(&[id]).await.expect("cancelled");
+    until_lost.wait_for(|lost| *lost).await.expect("it is notified");
+    assert_eq!(runs.stop().await.lost, 1);
+    assert_eq!(recorder.count(NAME, "settled_messages_total lost"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,8 +12,11 @@ pub(in crate::worker) struct GivenUp {
     pub done: usize,
     /// The number of messages that the handlers themselves have given back.
     pub released: usize,
-    /// The number of messages whose leases are lost, or end by transactions of unknown outcome.
+    /// The number of messages whose leases are lost.
     pub lost: usize,
+    /// The number of messages that the handlers have acknowledged in transactions of unknown
+    /// outcome.
+    pub unknown: usize,
 }
 
 impl<T> Held<T> {
@@ -45,7 +48,7 @@ impl<T> Held<T> {
                     OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed => given_up.leases.push(running.lease),
                     OwnEnd::Committed => given_up.done += 1,
                     OwnEnd::Released => given_up.released += 1,
-                    OwnEnd::Assumed | OwnEnd::Open => given_up.lost += 1, // perhaps done
+                    OwnEnd::Assumed | OwnEnd::Open => given_up.unknown += 1,
                 }
                 self.groups.close(running.group);
             }
