@@ -226,8 +226,8 @@ async fn listen_on(
     let listened = match proven {
         Ok(true) => match in_time(client.execute(ALIVE, &[&alive])).await {
             Ok(_) => {
-                let wanted = target.config.get_target_session_attrs();
-                return follow(client, wanted, alive, channels, ears).await.map(|()| true);
+                let attrs = target.config.get_target_session_attrs();
+                return follow(client, attrs, alive, channels, ears).await.map(|()| true);
             }
             Err(error) => Err(error),
         },
@@ -245,7 +245,7 @@ async fn listen_on(
 /// connection ends. Fails if the session never listened on them.
 async fn follow(
     client: &Client,
-    wanted: TargetSessionAttrs,
+    attrs: TargetSessionAttrs,
     alive: i64,
     channels: &Weak<ListenedChannels>,
     mut ears: tokio::task::JoinHandle<()>,
@@ -283,7 +283,7 @@ async fn follow(
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
                 let checked = in_time(async {
-                    let suits = suits(client, wanted).await?;
+                    let suits = suits(client, attrs).await?;
                     listen_again(client, &listened).await.map(|()| suits)
                 });
                 if !matches!(checked.await, Ok(true)) {
