@@ -99,6 +99,10 @@ impl<T: Payload> Consumer<T> {
     /// Messages enqueued after that call wake the consumer. If several hooks are set, all of them
     /// are called. A consumer that polls never calls this hook.
     ///
+    /// Messages that cannot be dequeued at that moment do not count as due: messages that another
+    /// session has locked, and a message with an expired lease after others that were just leased.
+    /// The consumer then waits for a few milliseconds.
+    ///
     /// ```
     /// # use std::sync::Arc;
     /// # use tokio::sync::Notify;
