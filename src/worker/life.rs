@@ -10,7 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Result,
-    queue::{consumer::Consumer, message::payload::Payload, wait::linger::Linger},
+    queue::{
+        consumer::Consumer,
+        message::{is_short_of, payload::Payload},
+        wait::linger::Linger,
+    },
     worker::{exchange::StepExchange, hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
@@ -130,7 +134,7 @@ impl<T: Payload> Station<T> {
             self.keep_one(&mut free);
             exchange.await
         };
-        let found = messages.len();
+        let (found, is_short) = (messages.len(), is_short_of(&messages, n));
         {
             let mut held = self.held();
             held.leased(messages, arrived);
@@ -146,7 +150,7 @@ impl<T: Payload> Station<T> {
         }
         outcome?;
         self.has_worked.store(true, Ordering::Relaxed);
-        let rings = consumer.dequeued(rings, paused.as_ref(), found < n);
+        let rings = consumer.dequeued(rings, paused.as_ref(), is_short);
         if found > 0 {
             consumer.found();
         }
