@@ -330,6 +330,12 @@ impl Shared {
             self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);
         }
     }
+
+    /// Records that a message whose lease expired was returned alone. The next one probably is,
+    /// too, so the next dequeue begins with one row: it would lock all others for nothing.
+    pub fn saw_apart(&self) {
+        self.batch_size.store(usize::MAX, Ordering::Relaxed);
+    }
 }
 
 /// Runs work to its end even if the caller stops waiting. Otherwise a dropped call could leave

@@ -82,6 +82,28 @@ async fn expired_message_of_a_shard_is_leased_alone() {
     assert_eq!(found.iter().map(|message| (message.shard, message.of.id)).collect::<BTreeSet<_>>().len(), 6);
 }
 
+/// A statement marks each row that it locks with its transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_of_an_expired_message_locks_no_others() {
+    let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_batch(1)).await;
+    enqueued(&queue, 100).await;
+    assert_eq!(queue.lease(100).await.expect("leased").len(), 100);
+    run_out(&sql).await;
+    assert_eq!(attempts(&queue.lease(100).await.expect("leased")), [2]);
+    let now: i64 = sql.query_one("select txid_current()", &[]).await.expect("read").get(0);
+    assert_eq!(attempts(&queue.lease(100).await.expect("leased")), [2]);
+    let locked = "select count(*) from trunkline.queue_q where xmax::text::int8 > $1";
+    let locked: i64 = sql.query_one(locked, &[&now]).await.expect("read").get(0);
+    assert!(locked < 10, "{locked} rows were locked");
+    // The next messages come together again.
+    queue.enqueue_many(0..10_i64).await.expect("enqueued");
+    sql.batch_execute("delete from trunkline.queue_q where attempt > 0").await.expect("deleted");
+    for _ in 0..2 {
+        let messages = queue.lease(5).await.expect("leased");
+        assert_eq!(attempts(&messages), [1; 5]);
+    }
+}
+
 fn attempts(messages: &[Message<i64>]) -> Vec<u32> {
     messages.iter().map(Message::attempts).collect()
 }

@@ -134,7 +134,10 @@ impl Shared {
                 self.metrics.leased(batches.size, began);
             }
         }
-        self.saw_batches(batches.size, batches.rows.len());
+        match batches.is_apart() {
+            true => self.saw_apart(),
+            false => self.saw_batches(batches.size, batches.rows.len()),
+        }
         self.saw_bytes(batches.bytes_each());
         batches
     }
