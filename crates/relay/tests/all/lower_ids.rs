@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trunkline::Queue;
-use trunkline_relay::{Inward, Raw, source};
+use trunkline_relay::{Error, Inward, Raw, Source, source};
 
 use crate::{
-    brokers::{Broker, Kind},
+    brokers::{Broker, Kind, Setup},
     carried::queue,
     failover::say,
     stand::{DEADLINE, until},
@@ -22,6 +22,28 @@ async fn relay(broker: &Broker, options: &str, queue: &Queue<Raw>) -> Inward {
 
 async fn add(broker: &Broker, id: &str) {
     say(broker, &["XADD", "s", id, "body", "x"]).await;
+}
+
+/// Reads after a position until the source fails. Returns the error.
+async fn failure(source: &mut dyn Source, after: &str) -> Error {
+    let reads = async {
+        loop {
+            match source.read(Some(after), 10).await {
+                Ok(entries) => assert!(entries.is_empty()),
+                Err(error) => return error,
+            }
+        }
+    };
+    timeout(DEADLINE, reads).await.expect("in time")
+}
+
+/// Returns the number of bytes that the broker has sent to all clients.
+async fn bytes_sent(broker: &Broker) -> u64 {
+    let client = redis::Client::open(format!("redis://{}", broker.addr())).expect("an address");
+    let mut connection = client.get_multiplexed_async_connection().await.expect("connected");
+    let stats: String = redis::cmd("INFO").arg("stats").query_async(&mut connection).await.expect("answered");
+    let bytes = stats.lines().find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+    bytes.expect("it is counted").parse().expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,4 +100,30 @@ async fn removed_entries_or_a_missing_stream_are_no_gap() {
     }
     add(&broker, "1000-8").await;
     assert_eq!(source.read(Some("1000-7"), 10).await.expect("read").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn last_id_is_asked_for_without_the_large_entries() {
+    // Has the rights that docs/relay.md names.
+    let users = ["user relay on >relay %R~s +xread +xinfo|stream +eval_ro"];
+    let broker = Broker::with(Kind::Redis, &Setup { lines: &users, ..Setup::default() });
+    say(&broker, &["XADD", "s", "5-1", "body", &"x".repeat(1 << 20)]).await;
+    let mut source = source(&format!("redis://relay:relay@{}/s", broker.addr())).await.expect("a source");
+    let before = bytes_sent(&broker).await;
+    let error = failure(&mut *source, "1000-7").await;
+    assert!(error.is_gap() && error.to_string().contains("ends at 5-1"), "{error}");
+    let sent = bytes_sent(&broker).await - before;
+    assert!(sent < 64 << 10, "{sent} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn gap_is_reported_without_the_right_to_scripts() {
+    let users = ["user relay on >relay ~s +@all -@scripting"];
+    let broker = Broker::with(Kind::Redis, &Setup { lines: &users, ..Setup::default() });
+    add(&broker, "5-1").await;
+    let mut source = source(&format!("redis://relay:relay@{}/s", broker.addr())).await.expect("a source");
+    let error = failure(&mut *source, "1000-7").await;
+    assert!(error.is_gap() && error.to_string().contains("ends at 5-1"), "{error}");
 }
