@@ -34,6 +34,10 @@ impl Sink for Timed {
             answers
         })
     }
+
+    fn longest(&self, batches: usize) -> Duration {
+        self.sink.longest(batches)
+    }
 }
 
 /// Returns the median and the 99th percentile, in milliseconds.

@@ -20,16 +20,6 @@ use crate::{
 const MESSAGES: usize = 1000;
 /// The maximum number of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
-/// The time after which a sink that the broker answers, or that searches a batch, returns the
-/// outcomes that it knows.
-pub(crate) const ENOUGH: Duration = Duration::from_secs(50);
-
-/// Returns the time after which the batcher stops waiting for a sink's answers to a batch. Then all
-/// messages of the batch are sent again, also those that were confirmed. A batch may wait for all
-/// others that are in flight, and may be searched.
-fn silence(batches: usize) -> Duration {
-    ENOUGH.saturating_mul(u32::try_from(batches).unwrap_or(u32::MAX)).saturating_add(ENOUGH + Duration::from_secs(10))
-}
 
 /// The number of bytes per second that the slowest link to a broker carries. If a sink's time limit
 /// covers a transfer, the sink extends the limit by the time that such a link takes for it: see
@@ -77,7 +67,7 @@ async fn gather(
     batches: usize,
     metrics: Arc<Metrics>,
 ) {
-    let (room, limit) = (Arc::new(Semaphore::new(batches)), silence(batches));
+    let (room, limit) = (Arc::new(Semaphore::new(batches)), sink.longest(batches));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         let Some(first) = waiting.recv().await else { return };
@@ -124,5 +114,60 @@ async fn produce(
 fn told(span: &Span, outcomes: &[Outcome]) {
     if !span.is_disabled() {
         span.record("confirmed", outcomes.iter().filter(|outcome| **outcome == Outcome::Confirmed).count());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures_util::future::BoxFuture;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A sink whose broker never answers.
+    struct Hanging;
+
+    impl Sink for Hanging {
+        fn broker(&self) -> &'static str {
+            "hanging"
+        }
+
+        fn produce<'a>(&'a self, _batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
+            Box::pin(pending::<Vec<Outcome>>())
+        }
+    }
+
+    /// A sink like [`Hanging`], whose batches wait for each other.
+    struct Patient;
+
+    impl Sink for Patient {
+        fn broker(&self) -> &'static str {
+            "patient"
+        }
+
+        fn produce<'a>(&'a self, _batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>> {
+            Box::pin(pending::<Vec<Outcome>>())
+        }
+
+        fn longest(&self, batches: usize) -> Duration {
+            Duration::from_secs(100 * batches as u64)
+        }
+    }
+
+    /// Returns the time after which a message for the sink is refused.
+    async fn waited(sink: impl Sink) -> Duration {
+        let gather = Gather::start(Arc::new(sink), 8, Arc::new(Metrics::of("q", "b")));
+        let began = Instant::now();
+        let (_, outcome) = gather.produce(Outgoing::new("q/1/1", "orders", "x")).await.expect("an outcome");
+        assert!(matches!(outcome, Outcome::RefusedForNow(_)), "{outcome:?}");
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hanging_sink_is_left_at_its_own_limit() {
+        assert_eq!(waited(Hanging).await.as_secs(), 60);
+        assert_eq!(waited(Patient).await.as_secs(), 800);
     }
 }

@@ -1,8 +1,16 @@
 //! Destinations: the interface of a broker that accepts messages.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 
 use crate::outgoing::Outgoing;
+
+/// The time after which a sink that the broker answers, or that searches a batch, returns the
+/// outcomes that it knows.
+pub(crate) const ENOUGH: Duration = Duration::from_secs(50);
+/// The time that the relay waits longer for a sink than the sink waits for the broker.
+pub(crate) const MARGIN: Duration = Duration::from_secs(10);
 
 /// A broker that accepts messages.
 ///
@@ -25,6 +33,14 @@ pub trait Sink: Send + Sync + 'static {
     /// [`Outcome::RefusedForNow`]. If the queue keeps the order of keys, two messages that are in
     /// flight at the same time never have the same key.
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>>;
+
+    /// Returns the time after which the relay stops waiting for a batch, if at most `batches`
+    /// batches are in flight. Then it sends all messages of the batch again, also those that were
+    /// confirmed.
+    #[doc(hidden)]
+    fn longest(&self, _batches: usize) -> Duration {
+        ENOUGH + MARGIN
+    }
 }
 
 /// The outcome of a message.

@@ -32,14 +32,15 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
-    gather::ENOUGH,
     header::{self, Broker},
     outgoing::Outgoing,
-    sink::{Outcome, Sink},
+    sink::{ENOUGH, MARGIN, Outcome, Sink},
 };
 
 /// The time limit for the brokers' confirmation of a message, retries included, in milliseconds.
 const PATIENCE: &str = "10000";
+/// The two names of that limit in the client's configuration.
+const LIMIT: [&str; 2] = ["message.timeout.ms", "delivery.timeout.ms"];
 /// The time limit for the client's search for a missing topic, in milliseconds.
 const ASKED: &str = "5000";
 /// The time limit for asking the brokers whether a topic exists.
@@ -89,7 +90,7 @@ impl KafkaSink {
         config.set("acks", "all").set("enable.idempotence", "true");
         let fast = [("linger.ms", "0"), ("retry.backoff.ms", "50"), ("queue.buffering.max.messages", "0")];
         let bounds = [
-            ("message.timeout.ms", PATIENCE),
+            (LIMIT[0], PATIENCE),
             ("topic.metadata.propagation.max.ms", ASKED),
             ("message.max.bytes", LARGEST),
         ];
@@ -217,6 +218,20 @@ impl Sink for KafkaSink {
             fates.into_iter().zip(batch).map(outcome).collect()
         })
     }
+
+    fn longest(&self, _batches: usize) -> Duration {
+        longest(&self.config)
+    }
+}
+
+/// Returns the longest time that a batch takes. If it is too large, its messages are sent twice,
+/// each time with the client's time limit. The address may set that limit.
+fn longest(config: &ClientConfig) -> Duration {
+    let limit: Option<u64> = LIMIT.into_iter().find_map(|name| config.get(name)?.parse().ok());
+    match limit {
+        Some(0) => Duration::MAX, // the client tries without an end
+        limit => ENOUGH.max(2 * Duration::from_millis(limit.unwrap_or_default())) + MARGIN,
+    }
 }
 
 fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
@@ -315,6 +330,21 @@ impl Reports {
             && let Some(all) = self.all.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
             let _ = all.send(std::mem::take(&mut *fates)); // the receiver may be gone
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_may_take_as_long_as_the_client_tries() {
+        let with = |name: &str, limit: &str| longest(ClientConfig::new().set(name, limit));
+        assert_eq!(with(LIMIT[0], PATIENCE), ENOUGH + MARGIN);
+        for name in LIMIT {
+            assert_eq!(with(name, "120000"), Duration::from_secs(240) + MARGIN);
+            assert_eq!(with(name, "0"), Duration::MAX);
         }
     }
 }

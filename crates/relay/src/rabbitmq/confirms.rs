@@ -10,7 +10,7 @@ use futures_util::{FutureExt, Stream, StreamExt, stream::FuturesUnordered};
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::time::{Instant, timeout_at};
 
-use crate::gather::{ENOUGH, transfer};
+use crate::{gather::transfer, sink::ENOUGH};
 
 /// The maximum time without a confirmation. A large message gets the time of its transfer, too.
 const SILENCE: Duration = Duration::from_secs(10);

@@ -24,10 +24,9 @@ use super::{
 use crate::{
     address::Address,
     error::{Error, Result},
-    gather::ENOUGH,
     header::{self, Broker, Value},
     outgoing::{CONTENT_TYPE, Outgoing},
-    sink::{Outcome, Sink},
+    sink::{ENOUGH, MARGIN, Outcome, Sink},
 };
 
 /// The time before the end of a search at which its parts stop waiting for confirmations, so that
@@ -194,6 +193,13 @@ impl Sink for RabbitmqSink {
             outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unsaid)).collect()
         })
     }
+
+    /// Returns the time that all batches may take one after another. Batches share a connection, so
+    /// one may wait for all others, and may then be searched.
+    fn longest(&self, batches: usize) -> Duration {
+        let batches = u32::try_from(batches).unwrap_or(u32::MAX);
+        ENOUGH.saturating_mul(batches).saturating_add(ENOUGH + MARGIN)
+    }
 }
 
 /// Returns true if the broker would refuse each message of the part. A missing exchange or right
@@ -307,6 +313,14 @@ fn value(value: &Value<'_>) -> Result<AMQPValue, String> {
 mod tests {
     use super::*;
     use lapin::message::Delivery;
+
+    #[test]
+    fn batch_may_wait_for_all_others_and_be_searched() {
+        let reach = Reach::of(&"rabbitmq://localhost/orders".parse().expect("an address")).expect("a server");
+        let (idle, searches, in_flight) = (Mutex::default(), Semaphore::new(CHANNELS), InFlight::default());
+        let sink = RabbitmqSink { broker: String::new(), exchange: "".into(), reach, idle, searches, in_flight };
+        assert_eq!(sink.longest(8), 9 * ENOUGH + MARGIN);
+    }
 
     #[test]
     fn unroutable_message_that_a_batch_contains_twice_is_refused_twice() {

@@ -14,10 +14,10 @@ use super::{Reconnecting, points_elsewhere};
 use crate::{
     address::Address,
     error::Result,
-    gather::{ENOUGH, transfer},
+    gather::transfer,
     header::{self, BODY, Broker},
     outgoing::Outgoing,
-    sink::{Outcome, Sink},
+    sink::{ENOUGH, Outcome, Sink},
 };
 
 /// The time limit for an answer from Redis. A batch gets the time of its transfer, too, because
