@@ -1,6 +1,7 @@
 //! The clients of a queue connect to a standby by mistake, or the queue moves to another server by
 //! dump, upgrade or logical replication.
 
+mod promoted;
 mod replica;
 mod restored;
 pub mod server;
@@ -63,6 +64,13 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     // which must not receive it.
     queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
+}
+
+/// Returns the guide's statement that advances the sequences of all queues.
+fn jump() -> &'static str {
+    let guide = include_str!("../../docs/operations.md");
+    let (_, statement) = guide.split_once("create_queue('restored', 'int8');\n").expect("the guide has it");
+    statement.split_once("```").expect("the block ends").0
 }
 
 /// Compacts a queue even if little space can be freed. Returns the reason if the compaction is

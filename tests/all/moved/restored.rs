@@ -2,7 +2,7 @@
 
 use trunkline::Db;
 
-use super::{fill, server::Server};
+use super::{fill, jump, server::Server};
 use crate::fixture::connect;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,8 +33,7 @@ async fn restored_queue_repeats_later_work_and_ids_unless_sequences_jump() {
     assert_eq!(again, since, "what was done since comes again");
     assert_eq!(queue.enqueue(11).await.expect("enqueued").id(), gone, "the id of a message that is gone");
     let sql = connect(&server.url()).await;
-    let jump = "select setval('trunkline.id_q', last_value + 1024 * 1000000) from trunkline.id_q";
-    sql.batch_execute(jump).await.expect("moved");
+    sql.batch_execute(jump()).await.expect("moved");
     let id = queue.enqueue(12).await.expect("enqueued").id();
     assert!(id > gone + 1024 * 999_999 && id % 1024 == 0, "{id}");
 }
