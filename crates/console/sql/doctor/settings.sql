@@ -5,7 +5,8 @@ select f.severity, null::text, format('%s is %s%s', s.name, s.setting, coalesce(
 from (values
     ('fsync', 'off', 'wrong', 'on', 'After a crash of the machine, the whole database may be unreadable.'),
     ('full_page_writes', 'off', 'wrong', 'on', 'A crash during a write can leave a half-written page, which cannot be repaired.'),
-    ('synchronous_commit', 'off', 'advice', 'on', 'A crash loses the commits of the last half second: enqueues and ends of leases.'),
+    ('synchronous_commit', 'off', 'advice', 'on', 'A crash loses the commits of the last half second: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.'),
+    ('synchronous_commit', 'local', 'advice', 'on', 'Commits do not wait for the synchronous standbys. A failover loses the last ones: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.'),
     ('autovacuum', 'off', 'wrong', 'on', 'Rows of queues live for milliseconds. Without autovacuum, their tables only grow.'),
     ('track_counts', 'off', 'wrong', 'on', 'Autovacuum needs these statistics, and vacuums nothing without them.'),
     ('zero_damaged_pages', 'on', 'wrong', 'off', 'PostgreSQL silently empties a damaged page, and the messages on it are lost.'),
@@ -17,6 +18,19 @@ from (values
 join pg_settings s on s.name = f.name and s.setting = f.setting
     -- A role that only reads is not the role of producers and consumers.
     and not (s.name = 'default_transaction_read_only' and s.source in ('user', 'database user', 'client', 'session'))
+    -- Without synchronous standbys, local is the same as on.
+    and not (s.setting = 'local' and current_setting('synchronous_standby_names') = '')
+union all
+-- The settings of this session do not show those of other roles. A setting for a role in this database overrides the role's.
+select 'advice', null, format('synchronous_commit is off for role %I', r.rolname), null,
+       'A crash loses the commits of the last half second of this role: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.',
+       format('alter role %I%s reset synchronous_commit;', r.rolname, case when d.setdatabase <> 0 then format(' in database %I', current_database()) end)
+from (select distinct on (d.setrole) d.setrole, d.setdatabase, lower(split_part(c.setting, '=', 2)) as value
+      from pg_db_role_setting d, unnest(d.setconfig) c (setting)
+      where d.setdatabase in (0, (select b.oid from pg_database b where b.datname = current_database())) and split_part(c.setting, '=', 1) = 'synchronous_commit'
+      order by d.setrole, d.setdatabase desc) d
+join pg_roles r on r.oid = d.setrole
+where d.value in ('off', 'false', 'no', '0') and r.rolcanlogin and r.rolname <> session_user and has_schema_privilege(r.oid, 'trunkline', 'usage')
 union all
 select 'advice', null, format('jit_above_cost is %s', s.setting), null, 'PostgreSQL compiles statements that run for less time than their compilation takes.', 'alter system set jit_above_cost = 100000; select pg_reload_conf();'
 from pg_settings s join pg_settings j on j.name = 'jit' and j.setting = 'on'

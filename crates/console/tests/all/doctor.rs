@@ -171,6 +171,27 @@ async fn settings_that_cost_messages_or_speed_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn roles_and_standbys_whose_commits_can_be_lost_are_found() {
+    let ward = Ward::with(&[("synchronous_standby_names", "nobody"), ("synchronous_commit", "local")]).await;
+    let found = ward.of("settings").await;
+    assert!(found.len() == 1 && found[0].what.starts_with("synchronous_commit is local"), "{found:?}");
+    ward.say("create role app login; alter role app set synchronous_commit = off").await;
+    assert_eq!(ward.of("settings").await, found, "the role may not use the schema");
+    ward.say("grant usage on schema trunkline to app").await;
+    let of_role = async || ward.of("settings").await.into_iter().find(|one| one.what.ends_with("for role app"));
+    for place in ["", " in database postgres"] {
+        ward.say(&format!("alter role app{place} set synchronous_commit = off")).await;
+        let found = of_role().await.expect("found");
+        assert_eq!(found.severity, Severity::Advice);
+        ward.mend(&found).await;
+        assert_eq!(of_role().await, None, "{}", found.mend);
+    }
+    ward.say("alter role app set synchronous_commit = off").await;
+    ward.say("alter role app in database postgres set synchronous_commit = on").await;
+    assert_eq!(of_role().await, None, "the role's setting for this database is on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_notification_queue_is_looked_at() {
     // The queue holds eight gigabytes, and sixteen megabytes where that can be set.
     let is_settable = Binaries::find_or_fetch(|_, _| {}).expect("a server").major() >= 17;
