@@ -210,7 +210,10 @@ mod tests {
 
     #[test]
     fn code_of_any_length_has_a_class() {
-        let error = |code: &str| Error::of_server("tick", Arc::new(ServerError::parse(format!("C{code}\0").as_bytes())));
+        let error = |code: &str| {
+            let fields = format!("C{code}\0");
+            Error::of_server("tick", Arc::new(ServerError::parse(fields.as_bytes())))
+        };
         for (code, is_of, refused) in
             [("", true, false), ("5", true, false), ("é", true, false), ("23505", true, true), ("57P01", false, false)]
         {

@@ -75,7 +75,8 @@ impl Db {
                     NOT_YET
                 }
                 Err(panic) => {
-                    warn!(panic = text_of(panic), "running schedules panicked; trying again");
+                    let panic = text_of(panic);
+                    warn!(panic, "running schedules panicked; trying again");
                     PAUSE.1
                 }
             };

@@ -166,9 +166,9 @@ impl OpenRows {
         let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
         // Only the last row of a priority or partition grows, so that its messages stay in order.
-        // Messages with other column values go into separate rows. If each message has other values,
-        // a search of all rows would take longer with each of them. A row that is not found grows
-        // no more, and the new row comes after it.
+        // Messages with other column values go into separate rows. If the values of all messages
+        // differ, a search of all rows would take longer with each message. A row that is not found
+        // grows no more, and the new row comes after it.
         let searched = self.batches.len().saturating_sub(SEARCHED.max(self.lanes));
         let is_of = |batch: &Batch| batch.lane == lane && batch.columns.as_deref() == columns;
         let last = self.batches.range(searched..).rposition(is_of);
