@@ -137,7 +137,7 @@ impl<T> CopyInSink<T> {
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let client = self.messages.client().clone();
-        let room = self.room.get_or_insert_with(|| Box::pin(async move { client.connection.room().await }));
+        let room = self.room.get_or_insert_with(|| Box::pin(async move { client.connection.copy_room().await }));
         ready!(room.as_mut().poll(context));
         self.room = None;
         Poll::Ready(())

@@ -221,22 +221,35 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until fewer than `QUEUED` bytes are queued.
+    /// Waits until fewer than `QUEUED` bytes are queued, also behind an open copy.
     pub async fn room(&self) {
-        while !self.has_room() {
+        self.room_for(|queued| {
+            let behind = queued.behind_copy.as_ref().map_or(0, BytesMut::len);
+            queued.bytes.len().max(behind)
+        })
+        .await;
+    }
+
+    /// Waits for room for the data of the open copy. The groups behind the copy do not count,
+    /// because they wait for its end.
+    pub async fn copy_room(&self) {
+        self.room_for(|queued| queued.bytes.len()).await;
+    }
+
+    async fn room_for(&self, bytes: impl Fn(&Queued) -> usize) {
+        let has_room = || {
+            let queued = self.shared.lock();
+            bytes(&queued) < QUEUED || queued.ended.is_some()
+        };
+        while !has_room() {
             let room = self.shared.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            if self.has_room() {
+            if has_room() {
                 return;
             }
             room.await;
         }
-    }
-
-    fn has_room(&self) -> bool {
-        let queued = self.shared.lock();
-        queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
     /// Returns a statement that can be bound without a round trip, if it is cached.

@@ -9,9 +9,11 @@ mod idle;
 mod parts;
 mod streamed;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use postgres_types::Type;
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
 use super::{Columns, Connection, Group, Prepared, Reply, Use, WireError, connect::tests::server::server};
@@ -190,6 +192,31 @@ async fn a_copy_goes_with_its_data_in_one_group() {
     assert_eq!(refused(connection.send(wrong).await), (1, SqlState::INVALID_TEXT_REPRESENTATION));
     let count = connection.send(group(&["select count(*)::int from t"])).await.expect("in step");
     assert_eq!(numbers(&count, 0), [4]);
+}
+
+#[tokio::test]
+async fn groups_behind_an_open_copy_wait_for_room() {
+    const SOON: Duration = Duration::from_secs(60);
+    let connection = connection().await;
+    connection.batch("create temp table t (n int)").await.expect("created");
+    let _copy = connection.begin_copy(group(&["copy t from stdin"])).await.expect("begun");
+    let megabyte = "x".repeat(1 << 20);
+    let send = || {
+        let mut large = Group::new();
+        large.push_unnamed(&"select $1::text".into(), &[Type::TEXT], &[&megabyte]).expect("encoded");
+        connection.send(large)
+    };
+    let behind: Vec<_> = (0..9).map(|_| send()).collect();
+    let mut room = pin!(connection.room());
+    assert!((&mut room).now_or_never().is_none(), "the groups need more than there is");
+    timeout(SOON, connection.copy_room()).await.expect("the data goes on");
+    connection.copy_data(&b"7\n"[..]).expect("sent");
+    connection.end_copy(true);
+    timeout(SOON, room).await.expect("the groups are written");
+    for sent in behind {
+        sent.await.expect("answered");
+    }
+    assert_eq!(numbers(&connection.send(group(&["select n from t"])).await.expect("in step"), 0), [7]);
 }
 
 #[tokio::test]
