@@ -253,7 +253,11 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
         To::CachedStatement(named) => {
             let outcome = Signature::read(&came.chunks);
             if outcome.is_err() {
-                shared.lock().named.remove(&named.text);
+                let mut queued = shared.lock();
+                // Keeps a newer statement of the same text, whose Parse was sent after this one.
+                if queued.named.get(&named.text).is_some_and(|kept| Arc::ptr_eq(kept, &named)) {
+                    queued.named.remove(&named.text);
+                }
             }
             named.answered(outcome.map(Arc::new));
         }

@@ -111,6 +111,20 @@ async fn unpreparable_statement_gives_its_reason_and_harms_no_other() {
     assert!(connection.query(wrong, &[]).await.is_err(), "and still says so");
 }
 
+#[tokio::test]
+async fn failed_preparation_keeps_a_newer_statement_of_the_same_text() {
+    let connection = connection().await;
+    let text = "select n from created_later";
+    let failed = connection.name(text).expect("sent");
+    let created = connection.send(group(&["create temp table created_later (n int)"]));
+    connection.forget(text);
+    let newer = connection.name(text).expect("sent");
+    created.await.expect("created");
+    newer.described().await.expect("prepared");
+    assert!(failed.failure().is_some(), "there was no table");
+    assert!(Arc::ptr_eq(&connection.name(text).expect("known"), &newer));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_of_many_callers_gets_its_own_answer() {
     let connection = Arc::new(connection().await);
