@@ -76,6 +76,8 @@ const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// The default maximum size of a reply in bytes. `max_answer` overrides it.
 const ANSWER_BYTES: usize = 2 << 30;
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
+/// The maximum of `answer_timeout`. A longer time could overflow an `Instant`.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl Target {
     /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks that the
@@ -270,11 +272,11 @@ fn switch(value: &str) -> Result<bool> {
     }
 }
 
-/// Parses a number of seconds. 0 means no limit.
+/// Parses a number of seconds. 0 means no limit. The result is at most [`LONGEST`].
 fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
     let seconds = text.parse().map(Duration::from_secs);
     let seconds = seconds.map_err(|_| Error::invalid(format!("{name}={text} is not a number of seconds")))?;
-    Ok((!seconds.is_zero()).then_some(seconds))
+    Ok((!seconds.is_zero()).then_some(seconds.min(LONGEST)))
 }
 
 /// Parses `tcp_user_timeout` in milliseconds, as in libpq; `tokio_postgres` would read seconds. 0

@@ -2,7 +2,7 @@
 
 mod said;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use tokio_postgres::config::{Host, SslMode};
@@ -143,6 +143,8 @@ fn connect_time_and_answer_size_are_bounded_by_default() {
     assert_eq!(target("host=h").limits.answer, None);
     assert_eq!(target("host=h answer_timeout=0").limits.answer, None);
     assert_eq!(target("host=h answer_timeout=7").limits.answer, Some(Duration::from_secs(7)));
+    let longest = target(&format!("host=h answer_timeout={}", u64::MAX)).limits.answer.expect("a limit");
+    assert!(longest > connect("host=h").expect("a limit") && Instant::now().checked_add(longest).is_some());
     assert_eq!(target("host=h").limits.answer_bytes, 2 << 30);
     for (text, size) in [("64MB", 64 << 20), ("2048kB", 2 << 20), ("1048576", 1 << 20)] {
         assert_eq!(target(&format!("host=h max_answer={text}")).limits.answer_bytes, size);
