@@ -33,13 +33,15 @@ impl CallLimits {
 
 /// The state of a call whose handler has not begun.
 const WAITS: u64 = 0;
-/// The state of a call whose handler must not begin any more.
+/// The state of a call that the worker gave up before its handler began.
+const GIVEN_UP: u64 = u64::MAX - 1;
+/// The state of a call that waited too long for its handler, and releases its messages.
 const WITHDRAWN: u64 = u64::MAX;
 
 /// The beginning of a handler. The event loop and the call share it.
 pub struct Beginning {
     called: Instant,
-    /// `WAITS`, `WITHDRAWN`, or the nanoseconds from the call to the beginning.
+    /// `WAITS`, `GIVEN_UP`, `WITHDRAWN`, or the nanoseconds from the call to the beginning.
     state: AtomicU64,
 }
 
@@ -60,17 +62,28 @@ impl Beginning {
         Self { called: Instant::now(), state: AtomicU64::new(WAITS) }
     }
 
-    /// Records that the handler begins. Returns false if the call was withdrawn.
+    /// Records that the handler begins. Returns false if the call was given up or withdrawn.
     pub fn begin(&self) -> bool {
-        let after = (self.called.elapsed().as_nanos() as u64).clamp(WAITS + 1, WITHDRAWN - 1);
-        self.state.compare_exchange(WAITS, after, Ordering::AcqRel, Ordering::Acquire) != Err(WITHDRAWN)
+        let after = (self.called.elapsed().as_nanos() as u64).clamp(WAITS + 1, GIVEN_UP - 1);
+        !matches!(self.leave_wait(after), Err(GIVEN_UP | WITHDRAWN))
+    }
+
+    /// Keeps the handler from beginning, because the worker no longer waits for it. Has no effect
+    /// once the handler has begun.
+    pub fn give_up(&self) {
+        let _ = self.leave_wait(GIVEN_UP);
+    }
+
+    /// Returns true if the call waited too long for its handler.
+    pub fn is_withdrawn(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WITHDRAWN
     }
 
     pub fn next_step(&self, limits: &CallLimits) -> NextStep {
         let now = Instant::now();
         let begun = match self.state.load(Ordering::Acquire) {
             WAITS => None,
-            WITHDRAWN => return NextStep::Withdraw,
+            GIVEN_UP | WITHDRAWN => return NextStep::Withdraw,
             after => Some(self.called + Duration::from_nanos(after)),
         };
         let until = self.called + limits.wait;
@@ -82,9 +95,9 @@ impl Beginning {
                 let next = if now < first { first } else { now + timeout.max(PAUSE) };
                 NextStep::CheckAt(next.min(until))
             }
-            (None, _) => match self.withdraw() {
-                true => NextStep::Withdraw,
-                false => NextStep::CheckAt(now), // it has begun just now
+            (None, _) => match self.leave_wait(WITHDRAWN) {
+                Ok(_) => NextStep::Withdraw,
+                Err(_) => NextStep::CheckAt(now), // it has begun just now
             },
             (Some(_), None) => NextStep::WaitForAnswer,
             (Some(begun), Some(timeout)) if begun + timeout <= now => NextStep::TimeOut,
@@ -92,7 +105,8 @@ impl Beginning {
         }
     }
 
-    fn withdraw(&self) -> bool {
-        self.state.compare_exchange(WAITS, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Sets the state, if the handler has not begun. Returns the state before that.
+    fn leave_wait(&self, state: u64) -> Result<u64, u64> {
+        self.state.compare_exchange(WAITS, state, Ordering::AcqRel, Ordering::Acquire)
     }
 }

@@ -61,8 +61,11 @@ impl Delivery {
             Err(_) => vec![Ending::read(ending, ends)],
         };
         endings.resize_with(self.messages.len(), || Ending::failed("the handler reported no outcome for the message"));
-        let releases = self.messages.iter().zip(&endings).filter(|(_, ending)| matches!(ending, Ending::Released));
-        let releases = releases.map(|(message, _)| message.lease()).collect();
+        let released = self.messages.iter().zip(&endings).filter(|(_, ending)| matches!(ending, Ending::Released));
+        let releases = match self.beginning.is_withdrawn() {
+            true => Vec::new(), // the call releases the messages itself
+            false => released.map(|(message, _)| message.lease()).collect(),
+        };
         let answers = endings.into_iter().map(Ending::answer).collect();
         Some(Ended { sender, answers, releases, attempt: self.attempt.clone(), queue: self.queue.clone() })
     }
@@ -80,10 +83,12 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// Records that the handler begins. Returns false if the handler must not begin, because the
-    /// call waited too long for the event loop, and its messages have been released.
+    /// Records that the handler begins. Returns false if the handler must not begin: the lease is
+    /// lost, the worker has given up on the call, or the call waited too long for the event loop.
     fn begin(&self) -> bool {
-        self.beginning.begin()
+        // A worker that ends cancels the token shortly before it gives up on the call.
+        let is_lost = self.attempt.as_ref().is_some_and(|attempt| attempt.lost().is_cancelled());
+        !is_lost && self.beginning.begin()
     }
 
     /// Returns the payload of the first message.

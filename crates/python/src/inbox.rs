@@ -121,9 +121,9 @@ impl Inbox {
             beginning: beginning.clone(),
             answer,
         }));
-        let mut running = Running { inbox: self, nr, is_over: false };
+        let mut running = Running { inbox: self, nr, beginning, is_over: false };
         let lost = attempt.as_ref().map(Attempt::lost);
-        let failure = match running.wait(answered, lost, &beginning, &limits).await {
+        let failure = match running.wait(answered, lost, &limits).await {
             CallEnd::Answered(answers) => {
                 running.is_over = true;
                 match answers {
@@ -162,10 +162,12 @@ impl Inbox {
     }
 }
 
-/// A call that is running in Python. Dropping it informs Python that the caller has left.
+/// A call that is running in Python. Dropping it informs Python that the caller has left, and keeps
+/// a handler that has not begun from beginning.
 struct Running {
     inbox: Arc<Inbox>,
     nr: u64,
+    beginning: Arc<Beginning>,
     is_over: bool,
 }
 
@@ -180,10 +182,9 @@ impl Running {
         &self,
         mut answered: oneshot::Receiver<Answers>,
         mut lost: Option<CancellationToken>,
-        beginning: &Beginning,
         limits: &CallLimits,
     ) -> CallEnd {
-        let mut step = beginning.next_step(limits);
+        let mut step = self.beginning.next_step(limits);
         loop {
             let check = match step {
                 NextStep::CheckAt(at) => Some(at),
@@ -198,7 +199,7 @@ impl Running {
                     self.inbox.push(News::Lost(self.nr));
                     lost = None;
                 }
-                () = until(check) => step = beginning.next_step(limits),
+                () = until(check) => step = self.beginning.next_step(limits),
             }
         }
     }
@@ -207,6 +208,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_over {
+            self.beginning.give_up();
             self.inbox.push(News::Over(self.nr));
         }
     }

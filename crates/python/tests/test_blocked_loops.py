@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -230,5 +231,77 @@ def test_interrupted_caller_may_begin_its_last_message_again(url: str, run: Any)
         assert offer.rest([second, third]) == [second.lease, third.lease]
         assert not offer.begin(third)
         await queue.release([first, second, third])
+
+    run(story())
+
+
+class Fetched:
+    """The calls that the running loop has fetched, and the descriptor that wakes it for others."""
+
+    def __init__(self) -> None:
+        self.count, self._descriptor = 0, -1
+        loop: Any = asyncio.get_running_loop()
+        create_task, add_reader = loop.create_task, loop.add_reader
+
+        def counted(work: Any, **named: Any) -> Any:
+            self.count += work.__qualname__.startswith(("Life._handler", "Life._batches"))
+            return create_task(work, **named)
+
+        def noted(descriptor: int, callback: Any, *arguments: Any) -> Any:
+            if getattr(callback, "__name__", "") == "_news":
+                self._descriptor = descriptor
+            return add_reader(descriptor, callback, *arguments)
+
+        loop.create_task, loop.add_reader = counted, noted
+
+    def is_woken(self) -> bool:
+        """Returns true if the worker has news that the loop has not fetched."""
+        return bool(select.select([self._descriptor], [], [], 0)[0])
+
+
+@pytest.mark.parametrize(("how", "batch"), [("given back", None), ("given back", 2), ("given up", None), ("cancelled", None)])
+def test_handler_does_not_begin_once_its_call_is_over(how: str, batch: int | None, url: str, run: Any) -> None:
+    app, returned = trunkline.App(url), asyncio.Event()
+    fetched, begun = list[Fetched](), list[Any]()
+
+    @app.task(queue="blocks")
+    async def blocks(number: int) -> None:
+        id = app.queue_sync(waits).enqueue(1)
+        while fetched[0].count < 2:
+            await asyncio.sleep(0)
+        # The other handler begins in this turn of the loop, once this one has returned.
+        if how == "cancelled":
+            app.queue_sync(waits).cancel(id)
+        else:
+            app.stop()
+        with psycopg.connect(url, autocommit=True) as sql:
+
+            def is_given_back() -> bool:
+                return sql.execute("select 1 from trunkline.queue_waits where released > 0").fetchone() is not None
+
+            blocks_until(is_given_back if how == "given back" else fetched[0].is_woken)
+        returned.set()
+
+    async def one(number: Any) -> None:
+        begun.append(number)
+
+    waits: Any = app.task(queue="waits", max_attempts=1, batch=batch)(one)  # type: ignore[call-overload]
+
+    async def story() -> None:
+        await app.setup()
+        fetched.append(Fetched())
+        await blocks.enqueue(1)
+        working = asyncio.ensure_future(app.run(shutdown_after=0.1))
+        await returned.wait()
+        app.stop()
+        summary = await working
+        assert begun == [], "the message was no longer the handler's"
+        assert (summary.dead, summary.retried) == (0, 0)
+        queue = await app.queue(waits)
+        if how == "cancelled":
+            assert summary.lost == 1 and (await queue.stats()).messages == 0
+        else:
+            (message,) = await queue.lease(1)
+            assert message.attempts == 1, "no attempt was counted"
 
     run(story())

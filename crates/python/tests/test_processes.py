@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trunkline.worker.processes import _Process
+from trunkline.worker.context import Context
+from trunkline.worker.processes import Processes, _Process
 
 FORKS = """
 import asyncio, os, sys, trunkline
@@ -253,6 +254,53 @@ def test_a_worker_that_is_cancelled_twice_counts_no_attempt(
             assert await queue.dead_letters() == []
             await asyncio.sleep(0.01)
         assert found[0].attempts == 1, "no attempt was counted"
+
+    run(story())
+
+
+#: A handler in a process notes that it has begun.
+NOTES = """
+import trunkline
+
+app = trunkline.App()
+
+def notes(number):
+    open("begun", "w").close()
+
+task = app.task(queue="notes", place="process", max_attempts=1)(notes)
+"""
+
+
+def test_a_message_cancelled_before_a_process_is_free_is_not_handled(
+    url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = written("notes_in_process", NOTES, url, tmp_path, monkeypatch)
+    take, cancel = Processes._take, Context.cancel
+    waiting, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def taken_late(processes: Processes) -> _Process:
+        waiting.set()
+        await cancelled.wait()
+        return await take(processes)
+
+    def noted(context: Context) -> None:
+        cancel(context)
+        cancelled.set()
+
+    monkeypatch.setattr(Processes, "_take", taken_late)
+    monkeypatch.setattr(Context, "cancel", noted)
+
+    async def story() -> None:
+        await module.app.setup()
+        id = await module.task.enqueue(1)
+        working = asyncio.ensure_future(module.app.run(processes=1))
+        await waiting.wait()
+        assert await (await module.app.queue(module.task)).cancel(id) == [id]
+        await cancelled.wait()
+        module.app.stop()
+        summary = await working
+        assert (summary.lost, summary.done) == (1, 0)
+        assert not (tmp_path / "begun").exists()
 
     run(story())
 

@@ -422,8 +422,9 @@ class Delivery:
     def nr(self) -> int:
         """The call's number, unique in its station."""
     def begin(self) -> bool:
-        """Begins the handler's time limit. Returns false if the handler must not begin, because the
-        call waited too long for the event loop, and its messages have been released."""
+        """Begins the handler's time limit. Returns false if the handler must not begin: the lease
+        is lost, the worker has given up on the call, or the call waited too long for the event
+        loop. The messages are then to be released."""
     @property
     def payload(self) -> bytes:
         """The payload of the first message."""

@@ -25,7 +25,7 @@ from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .hanging import Hanging
 from .interrupt import cancellations, may_be_of_user, shielded
-from .processes import Processes, ProcessesClosed, ProcessFailed, default_count
+from .processes import GivenUp, Processes, ProcessesClosed, ProcessFailed, default_count
 from .results import check_returned, error_in, outcomes
 from .summary import Summary, summary_of
 from .task import Task
@@ -250,8 +250,8 @@ class Life:
 
     def _handler(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
         """Returns a coroutine function that handles one delivery. A delivery ends once: as done
-        after the last line that can raise, otherwise as a failure or a release. A delivery that was
-        withdrawn, because it waited too long for the event loop, has already ended."""
+        after the last line that can raise, otherwise as a failure or a release. A delivery whose
+        handler must not begin is released."""
         decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
         is_logged = _logger.isEnabledFor(logging.DEBUG)
 
@@ -260,7 +260,8 @@ class Life:
             is_read = False
             try:
                 if not delivery.begin():
-                    return  # nothing waits for its answer
+                    ending = RELEASED
+                    return
                 context.began = time.monotonic()
                 payload = decode(delivery.payload)
                 is_read = True
@@ -294,9 +295,10 @@ class Life:
         async def handle(delivery: Delivery, _: object) -> None:
             endings: list[Ending] = []
             try:
-                if not delivery.begin():
-                    return  # nothing waits for its answer
                 messages = delivery.messages()
+                endings = [RELEASED] * len(messages)
+                if not delivery.begin():
+                    return
                 endings = [UNENDED] * len(messages)
                 payloads: list[Any] = []
                 places: list[int] = []
@@ -349,7 +351,7 @@ class Life:
         if isinstance(error, ProcessFailed):
             self._fail(error)
             return RELEASED
-        if isinstance(error, (NotBegun, ProcessesClosed)):
+        if isinstance(error, (NotBegun, GivenUp, ProcessesClosed)):
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
             # Either the event loop is ending, or the handler cancelled itself. In the first case

@@ -23,6 +23,7 @@ from .logs import begun
 from .threads import NotBegun, Threads
 
 if TYPE_CHECKING:
+    from .context import Context
     from .task import Task
 
 
@@ -36,6 +37,10 @@ class ProcessDied(Exception):
 
 class ProcessesClosed(Exception):
     """The worker ended before the handler, and killed its process."""
+
+
+class GivenUp(Exception):
+    """The worker gave up on the message before a process was free for its handler."""
 
 
 class ProcessFailed(RuntimeError):
@@ -143,13 +148,16 @@ class Processes:
 
     def call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Returns a function that calls the task's function in a process. The payload is pickled,
-        and there is no context."""
+        and the function does not receive the context."""
         place = task.__module__, task.function.__qualname__, task.batch is not None
         timeout, loop = task.timeout, asyncio.get_running_loop()
 
-        async def call(payload: Any, _: object) -> Any:
+        async def call(payload: Any, context: Context | None) -> Any:
             request = pickle.dumps((*place, pickle.dumps((payload,) if task.takes_payload else ())))
             process = await self._take()
+            if context is not None and context.is_cancelled:
+                self._give_back(process)
+                raise GivenUp
             is_late = is_whole = False
 
             def end() -> None:
