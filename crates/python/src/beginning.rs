@@ -1,9 +1,10 @@
 //! The time limits of a call. The event loop begins handlers, and a handler that blocks the loop
 //! delays all others. So the time limit of a handler counts from its beginning, and a call whose
-//! handler has not begun for a lease time is withdrawn.
+//! handler has not begun for a lease time is withdrawn. The outcome of a handler in a thread also
+//! waits for the loop, so that thread ends the limit.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -43,6 +44,8 @@ pub struct Beginning {
     called: Instant,
     /// `WAITS`, `GIVEN_UP`, `WITHDRAWN`, or the nanoseconds from the call to the beginning.
     state: AtomicU64,
+    /// True once the handler has ended in its thread. Its outcome may still wait for the loop.
+    has_ended: AtomicBool,
 }
 
 /// The next step of a call that has no answer yet.
@@ -59,7 +62,7 @@ pub enum NextStep {
 
 impl Beginning {
     pub fn new() -> Self {
-        Self { called: Instant::now(), state: AtomicU64::new(WAITS) }
+        Self { called: Instant::now(), state: AtomicU64::new(WAITS), has_ended: AtomicBool::new(false) }
     }
 
     /// Records that the handler begins. Returns false if the call was given up or withdrawn.
@@ -72,6 +75,11 @@ impl Beginning {
     /// once the handler has begun.
     pub fn give_up(&self) {
         let _ = self.leave_wait(GIVEN_UP);
+    }
+
+    /// Ends the time limit, because the handler has ended. Only handlers in threads report this.
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
     }
 
     /// Returns true if the call waited too long for its handler.
@@ -100,6 +108,7 @@ impl Beginning {
                 Err(_) => NextStep::CheckAt(now), // it has begun just now
             },
             (Some(_), None) => NextStep::WaitForAnswer,
+            (Some(_), Some(_)) if self.has_ended.load(Ordering::Acquire) => NextStep::WaitForAnswer,
             (Some(begun), Some(timeout)) if begun + timeout <= now => NextStep::TimeOut,
             (Some(begun), Some(timeout)) => NextStep::CheckAt(begun + timeout),
         }

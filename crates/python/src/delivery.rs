@@ -91,6 +91,12 @@ impl Delivery {
         !is_lost && self.beginning.begin()
     }
 
+    /// Ends the handler's time limit. A handler's thread calls this method, because the event loop,
+    /// which its outcome passes, may be blocked.
+    fn end(&self) {
+        self.beginning.end();
+    }
+
     /// Returns the payload of the first message.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

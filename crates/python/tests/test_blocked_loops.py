@@ -74,6 +74,43 @@ def test_time_limit_counts_from_the_beginning_of_the_handler(kind: str, url: str
     run(story())
 
 
+@pytest.mark.parametrize("batch", [None, 2])
+def test_time_limit_ends_with_the_function_in_a_thread(batch: int | None, url: str, run: Any) -> None:
+    app, limit = trunkline.App(url), 1.0
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def ends(number: Any) -> None:
+        has_begun.set()
+        may_end.wait(SOON)
+
+    task: Any = app.task(queue="ends", retry=ONCE, timeout=limit, batch=batch)(ends)  # type: ignore[call-overload]
+
+    @app.task(queue="blocks", retry=ONCE)
+    async def blocks(number: int) -> None:
+        await task.enqueue(1)
+        while not has_begun.is_set():
+            await asyncio.sleep(0)
+        may_end.set()
+        began = time.monotonic()
+        blocks_until(lambda: time.monotonic() > began + 3 * limit)
+
+    async def story() -> None:
+        await app.setup()
+        await blocks.enqueue(1)
+        working = asyncio.ensure_future(app.run())
+        queue = await app.queue(task)
+        await _until_settled(await app.queue(blocks), queue)
+        app.stop()
+        summary = await working
+        assert await queue.dead_letters() == []
+        assert (summary.done, summary.dead) == (2, 0), "the outcome waited for the loop"
+
+    try:
+        run(story())
+    finally:
+        may_end.set()
+
+
 @pytest.mark.parametrize("batch", [None, 5])
 def test_messages_whose_handlers_do_not_begin_are_released(batch: int | None, url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
     app, begun = trunkline.App(url), list[int]()

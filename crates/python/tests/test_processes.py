@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -301,6 +302,63 @@ def test_a_message_cancelled_before_a_process_is_free_is_not_handled(
         summary = await working
         assert (summary.lost, summary.done) == (1, 0)
         assert not (tmp_path / "begun").exists()
+
+    run(story())
+
+
+#: A handler in a process, with a time limit.
+LIMITED = """
+import trunkline
+
+app = trunkline.App()
+
+def limited(number):
+    pass
+
+task = app.task(queue="limited", place="process", max_attempts=1, timeout=1)(limited)
+"""
+
+
+def test_a_process_whose_answer_waits_for_the_loop_stays(url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = written("limited_in_process", LIMITED, url, tmp_path, monkeypatch)
+    has_begun, is_blocked, has_answered = threading.Event(), threading.Event(), threading.Event()
+    exchange, kill, killed = _Process.exchange, _Process.kill, list[_Process]()
+
+    def exchanged(process: _Process, request: bytes) -> Any:
+        has_begun.set()
+        is_blocked.wait(20)
+        said = exchange(process, request)
+        has_answered.set()
+        return said
+
+    def noted(process: _Process) -> None:
+        killed.append(process)
+        kill(process)
+
+    monkeypatch.setattr(_Process, "exchange", exchanged)
+    monkeypatch.setattr(_Process, "kill", noted)
+
+    @module.app.task(queue="blocks")
+    async def blocks(number: int) -> None:
+        await module.task.enqueue(1)
+        while not has_begun.is_set():
+            await asyncio.sleep(0)
+        is_blocked.set()
+        began = time.monotonic()
+        assert has_answered.wait(20)
+        while time.monotonic() < began + 3:  # the time limit passes
+            pass
+
+    async def story() -> None:
+        await module.app.setup()
+        await blocks.enqueue(1)
+        working = asyncio.ensure_future(module.app.run(processes=1))
+        queues = [await module.app.queue(task) for task in (blocks, module.task)]
+        while sum([(await queue.stats()).messages for queue in queues]):
+            await asyncio.sleep(0.01)
+        assert killed == [], "the handler had ended"
+        module.app.stop()
+        assert (await working).done == 2
 
     run(story())
 

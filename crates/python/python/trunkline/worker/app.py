@@ -113,7 +113,8 @@ class App:
           future), fail the message, too. Any other result means done. The queue's own ``max_attempts`` (10) also applies, so the message may be a dead
           letter before the ``max_attempts`` of ``retry``: set both.
         - ``timeout`` seconds after its beginning the function has failed. A coroutine is then
-          cancelled and a process is killed, but a thread runs until it ends.
+          cancelled and a process is killed, but a thread runs until it ends. For a coroutine, the
+          time in which another handler blocks the event loop counts, too.
         - ``lease`` is the time for which the worker leases messages, instead of the queue's lease
           time: more than zero, at most 365 days. The worker renews leases while handlers run, so
           the lease time only decides how soon other workers receive the messages of a worker that

@@ -32,6 +32,8 @@ from .task import Task
 from .threads import NotBegun, Threads
 
 _logger = logging.getLogger("trunkline.worker")
+#: Calls a handler with a payload, or with those of a batch. Batches have no context.
+_HandlerCall = Callable[[Any, Any, Delivery], Awaitable[Any]]
 #: The number of seconds to wait for the release of messages after a second cancellation.
 _LAST = 1.0
 #: The number of seconds for which a message is kept whose handler could not start.
@@ -270,9 +272,9 @@ class Life:
                     payload = delivery.message(payload)
                 if is_traced or is_installed and delivery.has_metadata:
                     with handling(task.queue, delivery.metadata, context.id, context.attempt):
-                        check_returned(await call(payload, context))
+                        check_returned(await call(payload, context, delivery))
                 else:
-                    result = await call(payload, context)
+                    result = await call(payload, context, delivery)
                     if result is not None:
                         check_returned(result)
                 ending = None
@@ -316,7 +318,7 @@ class Life:
                         continue
                     places.append(place)
                 try:
-                    result = (await call(payloads, None)) if payloads else None
+                    result = (await call(payloads, None, delivery)) if payloads else None
                     each = [None] * len(payloads) if result is None else outcomes(result)
                     if len(each) != len(payloads):
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
@@ -384,43 +386,50 @@ class Life:
         self._settle()  # the loop may not run again
         raise error
 
-    def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
+    def _call(self, task: Task[Any]) -> _HandlerCall:
         """Returns a function that calls the handler in its place: loop, thread or process."""
         function, name, takes_payload = task.function, task.context, task.takes_payload
         if task.place == "process":
             assert self._processes is not None
             return self._paused(task, self._processes.call(task))
 
-        def call(payload: Any, context: Any) -> Any:
+        def call(payload: Any, context: Any, _: object = None) -> Any:
             arguments = (payload,) if takes_payload else ()
             return function(*arguments) if name is None else function(*arguments, **{name: context})
 
         if task.place == "loop":
             if not task.is_wrapped:
-                return call if name is not None or not takes_payload else lambda payload, _: function(payload)
+                return call if name is not None or not takes_payload else lambda payload, _, __: function(payload)
 
-            async def wrapped(payload: Any, context: Any) -> Any:
+            async def wrapped(payload: Any, context: Any, _: object) -> Any:
                 result = call(payload, context)
                 return await result if inspect.isawaitable(result) else result
 
             return wrapped
         threads = self._threads
 
-        async def in_thread(payload: Any, context: Any) -> Any:
+        async def in_thread(payload: Any, context: Any, delivery: Delivery) -> Any:
             within = contextvars.copy_context()
-            return await threads.call(lambda: within.run(call, payload, context))
+
+            def work() -> Any:
+                try:
+                    return within.run(call, payload, context)
+                finally:
+                    delivery.end()
+
+            return await threads.call(work)
 
         return self._paused(task, in_thread)
 
-    def _paused(self, task: Task[Any], call: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    def _paused(self, task: Task[Any], call: _HandlerCall) -> _HandlerCall:
         """Returns a call that waits for a moment if the handler cannot start, because its message
         will be due again at once."""
         # If the call exceeded the task's timeout, an attempt would be counted.
         pause = _PAUSE if task.timeout is None else min(_PAUSE, task.timeout / 2)
 
-        async def paused(payload: Any, context: Any) -> Any:
+        async def paused(payload: Any, context: Any, delivery: Delivery) -> Any:
             try:
-                return await call(payload, context)
+                return await call(payload, context, delivery)
             except NotBegun as error:
                 log(logging.WARNING, "a handler of %s cannot start, and its message is given back: %s", task.queue, error)
                 await asyncio.sleep(pause)

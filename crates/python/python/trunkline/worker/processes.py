@@ -146,28 +146,35 @@ class Processes:
         await asyncio.gather(*(self._start() for _ in range(self._count)))
         return self._failure
 
-    def call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
+    def call(self, task: Task[Any]) -> Callable[[Any, Any, object], Awaitable[Any]]:
         """Returns a function that calls the task's function in a process. The payload is pickled,
         and the function does not receive the context."""
         place = task.__module__, task.function.__qualname__, task.batch is not None
         timeout, loop = task.timeout, asyncio.get_running_loop()
 
-        async def call(payload: Any, context: Context | None) -> Any:
+        async def call(payload: Any, context: Context | None, _: object) -> Any:
             request = pickle.dumps((*place, pickle.dumps((payload,) if task.takes_payload else ())))
             process = await self._take()
             if context is not None and context.is_cancelled:
                 self._give_back(process)
                 raise GivenUp
-            is_late = is_whole = False
+            has_answered = is_late = is_whole = False
+
+            def exchange() -> Any:
+                nonlocal has_answered
+                said = process.exchange(request)
+                has_answered = True
+                return said
 
             def end() -> None:
                 nonlocal is_late
-                is_late = True
-                process.kill()
+                if not has_answered:  # otherwise the answer waits for the loop, as this call did
+                    is_late = True
+                    process.kill()
 
             timer = None if timeout is None else loop.call_later(timeout, end)
             try:
-                said = await self._threads.call(lambda: process.exchange(request))
+                said = await self._threads.call(exchange)
                 is_whole = not is_late
             except NotBegun:
                 is_whole = True
