@@ -21,6 +21,7 @@ use tokio::{
 use trunkline::Queue;
 
 use crate::{
+    ending::release,
     error::raised,
     message::{Lease, Message, leases},
     raw::Raw,
@@ -102,14 +103,15 @@ impl Dequeued {
 
     /// Starts the task that releases late messages at the time `at`.
     fn watch(&self, at: Instant) {
-        let Some(Leased { queue, .. }) = &self.leased else { return };
-        let (state, queue) = (self.state.clone(), queue.clone());
+        let Some(Leased { queue, lease, half }) = &self.leased else { return };
+        let (state, queue, end) = (self.state.clone(), queue.clone(), *half + *lease / 2);
         let watch = tokio::spawn(async move {
             sleep_until(at).await;
             let late = lock(&state).be_late();
             match late {
                 State::Ahead { leases, .. } if !leases.is_empty() => {
-                    let _ = queue.release(leases).await; // if it fails, the messages return when their leases end
+                    let leases: Vec<_> = leases.into_iter().collect();
+                    release(None, &queue, &leases, || Instant::now() > end).await;
                 }
                 other => drop(other), // dropping an offer releases its messages
             }

@@ -1,6 +1,6 @@
 //! A queue and its verbs. The verbs that take ids are in `by_id`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyDict};
 use trunkline::{Dequeue, Error, Wait, testing};
@@ -10,6 +10,7 @@ use crate::{
     bridge::Bridge,
     consumer::Consumer,
     draft::{draft_of, seconds},
+    ending::release,
     message::leases,
     offer::{Dequeued, Offer},
     pages::Seen,
@@ -144,11 +145,13 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// Releases messages like `release`, but does not report the outcome.
+    /// Releases messages like `release`, but does not report the outcome. If that fails, tries again
+    /// until the leases end.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);
-        runtime::handle()?.spawn(async move { queue.release(leases).await });
+        let end = Instant::now() + queue.description().lease;
+        runtime::handle()?.spawn(async move { release(None, &queue, &leases, || Instant::now() > end).await });
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-"""A message that a worker gives back costs no attempt, although connections break at that time."""
+"""A message that is given back costs no attempt, although connections break at that time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 import trunkline
+from trunkline.sync import Db
+
+from opened import opened
 
 #: Ends the connection of each of the first three statements that release a message.
 BREAKS = """
@@ -20,7 +23,7 @@ BREAKS = """
         end if;
         return new;
     end $$;
-    create trigger break_release before update on trunkline.queue_waits
+    create trigger break_release before update on trunkline.queue_mails
         for each row when (new.released > old.released) execute function public.break_release();
 """
 
@@ -41,7 +44,7 @@ def test_message_is_given_back_once_connections_last(batch: int | None, url: str
         await app.setup()
         await task.enqueue(1)
         with psycopg.connect(url) as sql:
-            sql.execute(BREAKS)
+            sql.execute(BREAKS.replace("queue_mails", "queue_waits"))
         working = asyncio.ensure_future(app.run())
         await begun.wait()
         app.stop()
@@ -53,5 +56,35 @@ def test_message_is_given_back_once_connections_last(batch: int | None, url: str
         assert message.attempts == 1, "no attempt was counted"
         with psycopg.connect(url) as sql:
             assert sql.execute("select last_value from public.release").fetchone() == (4,)
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["late offer", "late iteration", "close", "block", "close of a thread"])
+def test_consumer_gives_messages_back_once_connections_last(how: str, url: str, run: Any) -> None:
+    async def story() -> None:
+        _, queue = await opened(url, int, lease=6 if "late" in how else 60, max_attempts=1)
+        theirs, seen = (Db.connect(url).queue("mails", int) for _ in range(2))
+        for number in range(3):
+            await queue.enqueue(number)  # in a row of its own
+        consumer: Any = queue.consumer() if how in ("close", "block") else theirs.consumer()
+        offer = theirs.native.lease(None, 3) if how == "late offer" else None
+        if offer is None:
+            first = await consumer.__anext__() if how in ("close", "block") else next(consumer)
+            await queue.ack(first)
+        with psycopg.connect(url) as sql:
+            sql.execute(BREAKS)
+        if how == "block":
+            await consumer.__aexit__(None, None, None)
+        elif "close" in how:
+            consumer.close()
+        count = 2 if offer is None else 3
+        while seen.stats().due < count:
+            await asyncio.sleep(0.01)
+        messages = seen.lease(count)
+        assert [message.attempts for message in messages] == [1] * count, "no attempt was counted"
+        assert offer is None or offer.accept(None) is None
+        seen.ack(messages)
+        assert seen.stats().messages == 0
 
     run(story())

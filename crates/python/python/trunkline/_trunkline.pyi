@@ -299,7 +299,8 @@ class Queue:
     @overload
     def release(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
     def release_unheard(self, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None:
-        """Releases messages in the background, and ignores the outcome."""
+        """Releases messages in the background, and does not report the outcome. If that fails,
+        tries again until the leases end."""
     @overload
     def retry(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> Awaitable[None]:
         """Makes messages due again after ``after`` seconds, or dead letters after their last

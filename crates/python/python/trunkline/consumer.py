@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -115,8 +114,10 @@ class Consumer(Prefetched[T]):
             release = asyncio.ensure_future(self._queue.release(ahead))
             await asyncio.wait([release], timeout=_LONGEST)
             if release.done():
-                with suppress(TrunklineError):
+                try:
                     release.result()
+                except TrunklineError:
+                    self._queue.native.release_unheard(ahead)
 
     def __del__(self) -> None:
         ahead = getattr(self, "_ahead", None)

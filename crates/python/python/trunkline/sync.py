@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -241,8 +240,10 @@ class Consumer(Prefetched[T]):
         messages. The consumer can be used again."""
         self._end_direct()
         if ahead := self._taken_ahead():
-            with suppress(TrunklineError):  # the messages then return when their leases end
+            try:
                 self._queue.release(ahead)
+            except TrunklineError:
+                self._queue.native.release_unheard(ahead)  # tries again in the background
 
     def __enter__(self) -> Consumer[T]:
         return self

@@ -86,10 +86,14 @@ impl Returning {
                 pauses = PAUSES.iter();
                 continue;
             };
+            // A lease may be released twice. Any other message has only this copy, and must not go
+            // back twice, so the error has to show that it is not back yet.
+            let may_repeat = match &next {
+                Unclaimed::Leased(_) => error.is_closed(),
+                Unclaimed::Taken(_) | Unclaimed::Unreadable(_) | Unclaimed::Direct(_) => is_not_back(&error),
+            };
             match pauses.next() {
-                // Tries again: this is the only copy of the message, and the error shows that the
-                // message is not back yet.
-                Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
+                Some(pause) if may_repeat => {
                     self.left.push_front(next);
                     time::sleep(*pause).await;
                 }
@@ -102,7 +106,7 @@ impl Returning {
     }
 }
 
-/// The pauses between tries to put taken messages back.
+/// The pauses between tries to put messages back.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
