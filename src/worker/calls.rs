@@ -40,10 +40,10 @@ impl Default for Counted {
 }
 
 impl Calls {
-    /// Counts a call. Messages that were given back unhandled are not counted.
+    /// Counts a call. Messages that were given back unhandled, or lost, are not counted.
     pub fn ended(&self, answers: &[Decision], took: Duration) {
         let failed = answers.iter().filter(|answer| matches!(answer, Decision::Retry(..) | Decision::Bury(_))).count();
-        let released = answers.iter().filter(|answer| matches!(answer, Decision::Released)).count();
+        let released = answers.iter().filter(|answer| matches!(answer, Decision::Released | Decision::Lost)).count();
         self.handled.fetch_add((answers.len() - released) as u64, Relaxed);
         self.failed.fetch_add(failed as u64, Relaxed);
         self.by_time[place(took)].fetch_add(1, Relaxed);

@@ -10,8 +10,10 @@ pub(super) enum Decision {
     Done,
     /// The handler ended the lease itself, and the message is already counted.
     Settled,
-    /// The handler gave the message back, or lost its lease.
+    /// The lease has ended, or ends with the handler's open transaction. It is already counted.
     Released,
+    /// The lease was lost, and is not counted yet.
+    Lost,
     Retry(Duration, String),
     Bury(String),
 }

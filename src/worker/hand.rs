@@ -15,7 +15,11 @@ use crate::worker::{groups::Decision, held::Start, station::Station};
 use crate::{
     error::text_of,
     queue::{
-        message::{Lease, failure::Failure, payload::Payload},
+        message::{
+            Lease,
+            failure::{Failure, Verdict},
+            payload::Payload,
+        },
         observe::{
             metric::{End, Watch},
             span,
@@ -204,6 +208,14 @@ impl<T: Payload> Station<T> {
     }
 
     fn decide(&self, (Lease { id, attempt }, charged): (Lease, u32), failure: &Failure) -> Decision {
+        match failure.verdict {
+            Verdict::Released => {
+                self.tally.add(End::Released, 1);
+                return Decision::Released;
+            }
+            Verdict::Lost => return Decision::Lost,
+            Verdict::ByPolicy | Verdict::After(_) | Verdict::Dead => {}
+        }
         let reason = failure.reason();
         if let Some(after) = self.options.retry.decide(charged, failure, random()) {
             info!(
@@ -239,7 +251,7 @@ fn end_of(answers: &[Decision]) -> End {
         match answer {
             Decision::Bury(_) => return End::Dead,
             Decision::Retry(..) => end = End::Retried,
-            Decision::Done | Decision::Settled | Decision::Released => {}
+            Decision::Done | Decision::Settled | Decision::Released | Decision::Lost => {}
         }
     }
     end

@@ -295,7 +295,7 @@ impl<T> Held<T> {
                         self.awaits_hand(next);
                     }
                 } else {
-                    let settles = !is_lost && answer != Decision::Released;
+                    let settles = !is_lost && !matches!(answer, Decision::Released | Decision::Lost);
                     for group in order.failed(&key, settles.then_some(lease)) {
                         self.groups.close(group);
                     }
@@ -304,6 +304,7 @@ impl<T> Held<T> {
             let answered = self.groups.answered(at);
             match answer {
                 Decision::Settled | Decision::Released => {}
+                Decision::Lost => lost += 1,
                 _ if is_lost => lost += 1,
                 Decision::Done => answered.done.push(Finished { lease, until, answer: () }),
                 answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),

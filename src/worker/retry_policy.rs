@@ -81,7 +81,8 @@ impl RetryPolicy {
             Verdict::Dead => None,
             _ if attempt >= self.attempts => None,
             Verdict::After(delay) => Some(delay),
-            Verdict::ByPolicy => match &self.delay {
+            // The worker itself decides about messages without a lease.
+            Verdict::ByPolicy | Verdict::Released | Verdict::Lost => match &self.delay {
                 Delay::Exponential { first, most } => Some(exponential(*first, *most, attempt, random)),
                 Delay::Fixed(delay) => Some(*delay),
                 Delay::Custom(delay) => caught(|| delay(attempt, failure)).unwrap_or_else(|panic| {

@@ -136,7 +136,8 @@ impl<T: Payload> Station<T> {
                 }
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // only failures are settled here
+            // only failures are settled here
+            Decision::Done | Decision::Settled | Decision::Released | Decision::Lost => return Ok(()),
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),

@@ -15,6 +15,9 @@ use crate::{draft::seconds, raw::Raw};
 /// The first and the longest pause after a release that failed. Each pause doubles the next one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// The reason of messages that are given back.
+const ENDS: &str = "the worker ended";
+
 /// The handler's outcome for each of its messages.
 pub type Answers = Vec<Result<(), Failure>>;
 
@@ -62,13 +65,12 @@ impl Ending {
         read().unwrap_or_else(|_| Self::failed("the handler's outcome cannot be read"))
     }
 
-    /// Returns the outcome to report to the worker. A release is reported as a failure, but the
-    /// worker then finds that the lease has ended.
+    /// Returns the outcome to report to the worker. That of a release counts only if it fails.
     pub fn answer(self) -> Result<(), Failure> {
         match self {
             Self::Done => Ok(()),
             Self::Failed(failure) => Err(failure),
-            Self::Released => Err(Failure::retry("the worker ended")),
+            Self::Released => Err(Failure::retry(ENDS)),
         }
     }
 }
@@ -76,8 +78,8 @@ impl Ending {
 pub struct Ended {
     pub sender: oneshot::Sender<Answers>,
     pub answers: Answers,
-    /// The messages to release before the answer.
-    pub releases: Vec<Lease>,
+    /// The messages to release before the answer, each with its place in the answer.
+    pub releases: Vec<(usize, Lease)>,
     pub attempt: Option<Attempt<Raw>>,
     pub queue: Queue<Raw>,
 }
@@ -87,9 +89,9 @@ impl Ended {
         !self.releases.is_empty()
     }
 
-    /// Releases messages, and then sends the answer. If the lease has not ended by then, the answer
+    /// Releases messages, and then sends the answer. If a message could not be released, the answer
     /// counts an attempt.
-    pub async fn settle(self) {
+    pub async fn settle(mut self) {
         if self.sender.is_closed() {
             // The worker has abandoned the call. It releases the messages itself, and reports them
             // in its summary, so this release waits to come second.
@@ -98,7 +100,11 @@ impl Ended {
         let began = Instant::now();
         // The worker renews leases until it abandons the call.
         let is_over = || self.sender.is_closed() && began.elapsed() > self.queue.description().lease;
-        release(self.attempt.as_ref(), &self.queue, &self.releases, is_over).await;
+        let leases: Vec<Lease> = self.releases.iter().map(|(_, lease)| *lease).collect();
+        let release = release(self.attempt.as_ref(), &self.queue, &leases, is_over).await;
+        for (place, lease) in &self.releases {
+            self.answers[*place] = Err(release.answer(lease.id, ENDS));
+        }
         self.send();
     }
 
@@ -107,19 +113,48 @@ impl Ended {
     }
 }
 
+/// The outcome of a release.
+pub enum Release {
+    /// The messages are released, except those with the ids `lost`, whose leases were lost.
+    Done { lost: Vec<i64> },
+    /// The queue no longer exists.
+    NoQueue,
+    /// The release failed, and is not tried again.
+    Failed,
+}
+
+impl Release {
+    /// Returns the answer for a message, which makes the worker count how its lease ended.
+    pub fn answer(&self, id: i64, reason: &str) -> Failure {
+        match self {
+            Self::Done { lost } if !lost.contains(&id) => Failure::released(reason),
+            Self::Done { .. } | Self::NoQueue => Failure::lease_lost(reason),
+            Self::Failed => Failure::retry(reason),
+        }
+    }
+}
+
 /// Releases the message of an attempt; without one, releases leases. A release that fails is tried
 /// again, because the server may be restarting, until `is_over` returns true.
-pub async fn release(attempt: Option<&Attempt<Raw>>, queue: &Queue<Raw>, leases: &[Lease], is_over: impl Fn() -> bool) {
+pub async fn release(
+    attempt: Option<&Attempt<Raw>>,
+    queue: &Queue<Raw>,
+    leases: &[Lease],
+    is_over: impl Fn() -> bool,
+) -> Release {
     let mut pause = PAUSES.0;
     loop {
         let released = match attempt {
             Some(attempt) => attempt.release().await,
             None => queue.release(leases.iter().copied()).await,
         };
-        let Err(error) = released else { return };
-        if error.is_lease_lost() || error.is_no_queue() || is_over() {
-            return;
-        }
+        let error = match released {
+            Ok(()) => return Release::Done { lost: Vec::new() },
+            Err(error) if error.is_lease_lost() => return Release::Done { lost: error.lost_ids().to_vec() },
+            Err(error) if error.is_no_queue() => return Release::NoQueue,
+            Err(_) if is_over() => return Release::Failed,
+            Err(error) => error,
+        };
         debug!(%error, "cannot release messages yet; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);

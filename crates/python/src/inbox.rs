@@ -26,6 +26,9 @@ use crate::{
     raw::Raw,
 };
 
+/// The reason of messages that a withdrawn call has released.
+const NOT_BEGUN: &str = "the event loop was blocked, so the handler did not begin";
+
 /// An event for the event loop.
 pub enum News {
     Call(RawDelivery),
@@ -134,8 +137,9 @@ impl Inbox {
             CallEnd::Withdrawn => {
                 running.is_over = true;
                 running.inbox.withdrawn(nr, &queue);
-                release(attempt.as_ref(), &queue, &leases, || false).await;
-                "the event loop was blocked, so the handler did not begin".to_owned()
+                let release = release(attempt.as_ref(), &queue, &leases, || false).await;
+                let leases = attempt.iter().map(Attempt::lease).chain(leases);
+                return leases.map(|lease| Err(release.answer(lease.id, NOT_BEGUN))).collect();
             }
             CallEnd::TimedOut => {
                 if let Some(attempt) = &attempt {

@@ -133,7 +133,7 @@ def test_messages_whose_handlers_do_not_begin_are_released(batch: int | None, ur
         begun.extend(numbers)
 
     handler: Any = one if batch is None else several
-    waits: Any = app.task(queue="waits", max_attempts=1, lease=1, batch=batch)(handler)  # type: ignore[call-overload]
+    waits: Any = app.task(queue="waits", max_attempts=1, retry=ONCE, lease=1, batch=batch)(handler)  # type: ignore[call-overload]
 
     def is_told() -> bool:
         return any("the event loop is blocked" in one.getMessage() for one in caplog.records)
@@ -145,12 +145,14 @@ def test_messages_whose_handlers_do_not_begin_are_released(batch: int | None, ur
         queues = [await app.queue(blocks), await app.queue(waits)]
         await _until_settled(*queues)
         app.stop()
-        await working
+        summary = await working
         for queue in queues:
             assert await queue.dead_letters() == []
         assert sorted(begun) == list(range(10)), "each began once"
+        assert (summary.retried, summary.dead, summary.lost) == (0, 0, 0) and summary.released >= 10
         while not is_told():  # another thread passes the event on
             await asyncio.sleep(0.01)
+        assert not any("dead letter" in one.getMessage() for one in caplog.records)
 
     run(story())
 

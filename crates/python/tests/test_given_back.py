@@ -49,7 +49,8 @@ def test_message_is_given_back_once_connections_last(batch: int | None, url: str
         await begun.wait()
         app.stop()
         handling[0].cancel()  # as at the end of the event loop
-        assert (await working).dead == 0
+        summary = await working
+        assert (summary.released, summary.lost, summary.retried, summary.dead) == (1, 0, 0, 0)
         queue = await app.queue(task)
         assert await queue.dead_letters() == []
         (message,) = await queue.lease(1)

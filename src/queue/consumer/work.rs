@@ -136,7 +136,7 @@ impl<T: Payload> Consumer<T> {
                 warn!(queue, id, reason = %failure, "work failed");
                 self.alone = self.alone.saturating_sub(1);
                 let delay = match failure.verdict {
-                    Verdict::ByPolicy => Some(self.retry_after),
+                    Verdict::ByPolicy | Verdict::Released | Verdict::Lost => Some(self.retry_after),
                     Verdict::After(delay) => Some(delay.min(LONGEST)),
                     Verdict::Dead => None,
                 };

@@ -53,6 +53,10 @@ pub(crate) enum Verdict {
     ByPolicy,
     After(Duration),
     Dead,
+    /// The message has been released.
+    Released,
+    /// The lease was lost, as a release has found.
+    Lost,
 }
 
 impl Failure {
@@ -74,6 +78,21 @@ impl Failure {
     #[must_use]
     pub fn dead(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
+    }
+
+    /// Creates the answer for a message that was released before its handler began or ended. The
+    /// worker counts the release, and does not settle the message.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn released(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Released, ..Self::retry(reason) }
+    }
+
+    /// Creates the answer for a message that could not be released, because its lease was lost.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn lease_lost(reason: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Lost, ..Self::retry(reason) }
     }
 
     /// Returns the reason, which is stored with the message and with its dead letter. A reason of
