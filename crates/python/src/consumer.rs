@@ -1,18 +1,24 @@
 //! A consumer, which waits until a message is due.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pyo3::{IntoPyObjectExt, prelude::*};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 use trunkline::Dequeue;
 
 use crate::{
     draft::seconds,
     offer::{Dequeued, Offer},
     raw::Raw,
-    reply::{Answered, Loop, reply_or_leave},
+    reply::{Answered, Loop, none, reply, reply_or_leave},
     runtime::{self, Owner},
 };
+
+/// The maximum time for which a consumer that is closed waits until it has left the list of
+/// consumers that wait for direct messages.
+const LONGEST: Duration = Duration::from_secs(5);
+/// The time that a call has to end after its caller has left.
+const LEFT: Duration = Duration::from_secs(1);
 
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Consumer {
@@ -80,5 +86,20 @@ impl Consumer {
             consumer.lock().await.offer_receive_direct().await.map(Dequeued::taken)
         };
         reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))
+    }
+
+    /// Stops waiting for direct messages, and waits until a message that is on its way is enqueued.
+    /// Does nothing if another call still waits.
+    #[pyo3(signature = (bridge))]
+    fn close_direct(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
+        self.owner.check()?;
+        let consumer = self.consumer.clone();
+        let work = async move {
+            let Some(consumer) = consumer else { return Ok(()) };
+            let Ok(mut consumer) = timeout(LEFT, consumer.lock()).await else { return Ok(()) };
+            let _ = timeout(LONGEST, consumer.close_direct()).await; // the rest happens in the background
+            Ok(())
+        };
+        reply(py, bridge.as_deref(), work, none)
     }
 }

@@ -60,6 +60,15 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
+    /// Leaves the list of waiting consumers, as dropping the consumer does, and returns once that
+    /// is done. A message that was on its way is then enqueued.
+    #[doc(hidden)]
+    pub async fn close_direct(&mut self) {
+        if let Some(leaving) = self.place.take().and_then(Mailbox::abandon) {
+            let _ = leaving.await; // fails only if the runtime ends
+        }
+    }
+
     /// Leaves the list of waiting consumers when no call is waiting any longer.
     pub(crate) async fn withdraw(&mut self) -> Result<()> {
         match &mut self.place {

@@ -280,16 +280,17 @@ impl Mailbox {
 
 impl Mailbox {
     /// Removes a dropped consumer from the list. A message that still arrives for it is enqueued.
-    pub fn abandon(mut self) {
+    /// Returns the task that does this, if a message may arrive.
+    pub fn abandon(mut self) -> Option<JoinHandle<()>> {
         if self.entered.is_none() && !self.is_owed && self.letters.is_empty() {
-            return;
+            return None;
         }
-        let Some(runtime) = Handle::try_current().ok().or(self.runtime.take()) else { return };
-        runtime.spawn(async move {
+        let runtime = Handle::try_current().ok().or(self.runtime.take())?;
+        Some(runtime.spawn(async move {
             let put_back = async {
                 let mut letter = self.last_letter().await?;
                 while let Some(text) = letter {
-                    drop(Letter::parse(&self.shared, &text)?); // the drop puts it back
+                    Letter::parse(&self.shared, &text)?.put_back().await;
                     letter = self.letters.try_recv().ok();
                 }
                 Ok::<_, Error>(())
@@ -297,7 +298,7 @@ impl Mailbox {
             if let Err(error) = put_back.await {
                 warn!(queue = self.shared.name(), %error, "a message that was sent directly to a consumer that has since been dropped may be lost");
             }
-        });
+        }))
     }
 
     /// Leaves the list for good, and waits for a message that is being sent. Tries again while a

@@ -1,5 +1,7 @@
 //! Transactions that send directly and stay open.
 
+use std::{pin::pin, time::Duration};
+
 use tokio::{sync::mpsc, time::timeout};
 use trunkline::{Settings, Wait};
 
@@ -69,4 +71,24 @@ async fn consumer_that_got_a_late_message_is_not_listed_for_ever() {
     eventually("no consumer is listed", || async { waiting(&sql).await == 0 }).await;
     let sent = queue.send_direct(vec![3]).await.expect("enqueued").id();
     assert_eq!(queue.take(1).await.expect("taken")[0].id, sent);
+}
+
+/// A program that exits after the end of its consumer must not lose a message that is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_consumer_has_enqueued_the_message_on_its_way() {
+    let Place { queue, sql: client, url, db: _db } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    tokio::select! {
+        outcome = consumer.receive_direct() => panic!("nothing was sent: {outcome:?}"),
+        () = eventually("the consumer waits", || async { waiting(&client).await == 1 }) => {}
+    }
+    let mut sender = connect(&url).await;
+    let transaction = sender.transaction().await.expect("begun");
+    transaction.execute("select trunkline.send_direct('q', '\\x01'::bytea)", &[]).await.expect("sent");
+    let mut closing = pin!(consumer.close_direct());
+    let early = timeout(Duration::from_millis(300), &mut closing).await;
+    assert!(early.is_err(), "the message is still being sent");
+    transaction.commit().await.expect("committed");
+    timeout(SOON, closing).await.expect("in time");
+    assert_eq!((waiting(&client).await, queue.stats().await.expect("counted").messages), (0, 1));
 }

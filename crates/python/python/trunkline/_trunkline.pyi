@@ -411,6 +411,12 @@ class Consumer:
         """Waits for one message, which may arrive inside a notification."""
     @overload
     def receive_direct(self, bridge: None) -> Offer: ...
+    @overload
+    def close_direct(self, bridge: Bridge) -> Awaitable[None]:
+        """Stops waiting for direct messages, and waits, for about five seconds at most, until a
+        message that is on its way is enqueued. Does nothing if another call still waits."""
+    @overload
+    def close_direct(self, bridge: None) -> None: ...
 
 class Delivery:
     """A call of a handler, with its messages. If it is dropped without an answer, it counts as a

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The number of seconds for which the end of a consumer waits for the release of prefetched
-#: messages.
+#: The number of seconds for which the end of a consumer waits until it has given back all messages.
 _LONGEST = 5.0
 
 
@@ -65,7 +64,7 @@ class Consumer(Prefetched[T]):
         notification of :meth:`Queue.send_direct`. Use this method if messages are few and must
         arrive quickly. If the call is cancelled while a message is on its way, the next call
         returns that message. If there is no next call, the message is enqueued when the consumer is
-        closed or garbage-collected."""
+        closed or garbage-collected. The end of an ``async with`` block waits for that."""
         self._is_direct = True
         while True:
             offer = await arrival(self._native.receive_direct(bridge()))
@@ -95,7 +94,8 @@ class Consumer(Prefetched[T]):
 
     def close(self) -> None:
         """Releases the prefetched messages, and stops waiting for direct messages. The consumer can
-        be used again."""
+        be used again. This happens in the background: a program that exits afterwards has to use
+        ``async with``, which waits for it."""
         self._end_direct()
         if ahead := self._taken_ahead():
             self._queue.native.release_unheard(ahead)
@@ -106,18 +106,18 @@ class Consumer(Prefetched[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end_direct()
-        ahead = self._taken_ahead()
-        if ahead:
-            # Waits, so that a program that exits afterwards has released everything. If a message
-            # could not be released in time, it returns when its lease ends.
-            release = asyncio.ensure_future(self._queue.release(ahead))
-            await asyncio.wait([release], timeout=_LONGEST)
-            if release.done():
-                try:
-                    release.result()
-                except TrunklineError:
-                    self._queue.native.release_unheard(ahead)
+        # Waits, so that a program that exits afterwards has released everything. If a message could
+        # not be released in time, it returns when its lease ends.
+        direct, ahead = self._end_direct(), self._taken_ahead()
+        release = asyncio.ensure_future(self._queue.release(ahead)) if ahead else None
+        left = None if direct is None else asyncio.ensure_future(direct.close_direct(bridge()))
+        if ends := [one for one in (release, left) if one is not None]:
+            await asyncio.wait(ends, timeout=_LONGEST)
+        if release is not None and release.done():
+            try:
+                release.result()
+            except TrunklineError:
+                self._queue.native.release_unheard(ahead)
 
     def __del__(self) -> None:
         ahead = getattr(self, "_ahead", None)

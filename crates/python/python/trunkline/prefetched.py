@@ -7,7 +7,7 @@ import os
 from collections import deque
 from typing import Generic, TypeVar
 
-from ._trunkline import Lease, Message, Offer, Queue
+from ._trunkline import Consumer as NativeConsumer, Lease, Message, Offer, Queue
 from .times import Wait, wait_of
 
 T = TypeVar("T")
@@ -29,12 +29,14 @@ class Prefetched(Generic[T]):
         self._offer: Offer | None = None
         self._process = os.getpid()
 
-    def _end_direct(self) -> None:
-        """Drops the native consumer if it may wait for direct messages: it then leaves their list,
-        and enqueues a message that is on its way to it."""
-        if self._is_direct and self._process == os.getpid():
-            self._is_direct = False
-            self._native = self._native_queue.consumer(self._wait)
+    def _end_direct(self) -> NativeConsumer | None:
+        """Replaces the native consumer if it may wait for direct messages, and returns it. When it
+        is closed or dropped, it leaves their list, and enqueues a message that is on its way."""
+        if not self._is_direct or self._process != os.getpid():
+            return None
+        self._is_direct = False
+        before, self._native = self._native, self._native_queue.consumer(self._wait)
+        return before
 
     def _taken_ahead(self) -> list[Lease]:
         """Removes the prefetched messages, and returns the leases that must be released. In a fork,

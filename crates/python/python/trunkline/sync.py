@@ -236,14 +236,16 @@ class Consumer(Prefetched[T]):
             self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
     def close(self) -> None:
-        """Releases the prefetched messages, waits for the release, and stops waiting for direct
-        messages. The consumer can be used again."""
-        self._end_direct()
+        """Releases the prefetched messages, stops waiting for direct messages, and waits until that
+        is done. The consumer can be used again."""
+        direct = self._end_direct()
         if ahead := self._taken_ahead():
             try:
                 self._queue.release(ahead)
             except TrunklineError:
                 self._queue.native.release_unheard(ahead)  # tries again in the background
+        if direct is not None:
+            direct.close_direct(None)
 
     def __enter__(self) -> Consumer[T]:
         return self

@@ -156,6 +156,11 @@ impl Shared {
         }
     }
 
+    /// Puts messages back, and returns once that is done, or is not tried again.
+    pub(crate) async fn put_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
+        Returning { shared: self.clone(), left }.run().await;
+    }
+
     /// Puts back the messages that an earlier runtime left.
     pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
         self.send_back(self.unclaimed.take());

@@ -92,6 +92,18 @@ impl Letter {
         let unreadable = Unreadable::of_message(message, element, self.metadata.as_deref(), error.to_string());
         shared.send_back([Unclaimed::Unreadable(unreadable)].into());
     }
+
+    /// Enqueues the message, as dropping this value does, and returns once that is done.
+    pub async fn put_back(mut self) {
+        self.has_arrived = true;
+        self.shared.put_back([self.unclaimed()].into()).await;
+    }
+
+    fn unclaimed(&self) -> Unclaimed {
+        let message = (self.id, (0, 0), Time::of_unix(self.enqueued_us));
+        let element = (self.shared.column.element(), Some(&self.element[..]));
+        Unclaimed::Direct(Unreadable::of_message(message, element, self.metadata.as_deref(), String::new()))
+    }
 }
 
 impl Drop for Letter {
@@ -99,10 +111,7 @@ impl Drop for Letter {
         if self.has_arrived {
             return;
         }
-        let message = (self.id, (0, 0), Time::of_unix(self.enqueued_us));
-        let element = (self.shared.column.element(), Some(&self.element[..]));
-        let copy = Unreadable::of_message(message, element, self.metadata.as_deref(), String::new());
         let _runtime = self.runtime.as_ref().map(Handle::enter);
-        self.shared.send_back([Unclaimed::Direct(copy)].into());
+        self.shared.send_back([self.unclaimed()].into());
     }
 }
