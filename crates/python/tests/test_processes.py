@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 from trunkline.worker.context import Context
-from trunkline.worker.processes import Processes, _Process
+from trunkline.worker.hanging import Hanging
+from trunkline.worker.processes import Processes, ProcessesClosed, _Process
+from trunkline.worker.threads import Threads
 
 FORKS = """
 import asyncio, os, sys, trunkline
@@ -359,6 +361,19 @@ def test_a_process_whose_answer_waits_for_the_loop_stays(url: str, run: Any, tmp
         assert killed == [], "the handler had ended"
         module.app.stop()
         assert (await working).done == 2
+
+    run(story())
+
+
+def test_handlers_that_wait_for_a_process_end_with_the_worker(run: Any) -> None:
+    async def story() -> None:
+        processes = Processes(1, [], Threads(Hanging(1, lambda error: None)))
+        waiting = [asyncio.ensure_future(processes._take()) for _ in range(2)]
+        await asyncio.sleep(0)
+        processes.close()
+        waiting.append(asyncio.ensure_future(processes._take()))
+        ended, _ = await asyncio.wait(waiting, timeout=20)
+        assert [type(one.exception()) for one in ended] == [ProcessesClosed] * 3
 
     run(story())
 

@@ -36,7 +36,7 @@ class ProcessDied(Exception):
 
 
 class ProcessesClosed(Exception):
-    """The worker ended before the handler, and killed its process."""
+    """The worker ended before the handler, and killed its process, or had no process for it."""
 
 
 class GivenUp(Exception):
@@ -197,7 +197,8 @@ class Processes:
         return call
 
     def close(self) -> None:
-        """Kills all processes. The messages that they still handle have already been released."""
+        """Kills all processes, and ends the wait for them. The messages that they still handle have
+        already been released."""
         self._is_closed = True
         atexit.unregister(self._kill)
         for starting in self._starting:
@@ -209,6 +210,10 @@ class Processes:
         # A process keeps its pipe open, and this object is in cycles, which only the garbage collector
         # ends.
         self._idle.clear()
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done() and not waiter.get_loop().is_closed():
+                waiter.set_result(None)
 
     def _kill(self) -> None:
         for process in list(self._all):
@@ -229,6 +234,8 @@ class Processes:
 
     async def _take_idle(self) -> _Process:
         while not self._idle:
+            if self._is_closed:
+                raise ProcessesClosed
             if self._failure is not None:
                 raise self._failure
             waiter = asyncio.get_running_loop().create_future()
