@@ -145,8 +145,8 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// Releases messages like `release`, but does not report the outcome. If that fails, tries again
-    /// until the leases end.
+    /// Releases messages like `release`, but does not report the outcome. If that fails, tries
+    /// again until the leases end.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);

@@ -21,10 +21,8 @@ impl Db {
 
     /// Returns the error for an address that leads to another database, whose number is `found`.
     pub(crate) fn another_database(&self, number: i32, found: i32) -> Error {
-        let text = format!(
-            "{} leads to the database {found:08x} now, and not to {number:08x} as before",
-            self.address()
-        );
+        let text =
+            format!("{} leads to the database {found:08x} now, and not to {number:08x} as before", self.address());
         Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionRefused, text)))
     }
 

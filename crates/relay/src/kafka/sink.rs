@@ -89,11 +89,8 @@ impl KafkaSink {
         let mut config = address::config(address)?;
         config.set("acks", "all").set("enable.idempotence", "true");
         let fast = [("linger.ms", "0"), ("retry.backoff.ms", "50"), ("queue.buffering.max.messages", "0")];
-        let bounds = [
-            (LIMIT[0], PATIENCE),
-            ("topic.metadata.propagation.max.ms", ASKED),
-            ("message.max.bytes", LARGEST),
-        ];
+        let bounds =
+            [(LIMIT[0], PATIENCE), ("topic.metadata.propagation.max.ms", ASKED), ("message.max.bytes", LARGEST)];
         address::preset(&mut config, &[&fast[..], &bounds, &[("partitioner", "murmur2_random")]].concat());
         let many = Renewed::new(&config).map_err(|cause| Error::usage(format!("{broker}: {cause}")))?;
         let producer = many.get(&config).map_err(|cause| Error::broker(&broker, cause))?;
