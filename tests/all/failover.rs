@@ -126,6 +126,8 @@ async fn listener_leaves_a_server_that_no_longer_accepts_writes() {
         }
     });
     until_asleep(&here).await;
+    // Opens the connection whose next statement meets the server that only reads.
+    other.enqueue(0).await.expect("enqueued");
     for text in ["alter system set default_transaction_read_only = on", "select pg_reload_conf()"] {
         here.batch_execute(text).await.expect("set");
     }
