@@ -1,6 +1,7 @@
 //! Tests the limits and the pause of a queue: they are exact over all consumers, effective
 //! immediately, and removed completely.
 
+mod paused;
 mod room;
 
 use std::{

@@ -27,7 +27,7 @@ begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
-    while n > 0 loop
+    while n > 0 and not {paused} loop
         if not by_lane then
             at := trunkline.{do_heads_}(n, rows, apart, floor);
             by_lane := at.more;
