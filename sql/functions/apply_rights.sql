@@ -15,6 +15,7 @@ begin
     if trunkline.payload_type(queue) is null then
         return;
     end if;
+    perform trunkline.wait_for_rewrite(queue) where exists (select from trunkline.granted a where a.queue in (apply_rights.queue, ''));
     for g in
         select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role
         where a.queue in (apply_rights.queue, '')

@@ -19,6 +19,7 @@ begin
     end if;
     delete from trunkline.granted g where g.role = name and (g.queue = revoke_rights.queue or revoke_rights.queue is null);
     for of_queue in select q.name from trunkline.queue q where q.name = queue or queue is null loop
+        perform trunkline.wait_for_rewrite(of_queue);
         execute format('revoke all on trunkline.%I, trunkline.%I, trunkline.%I from %I', 'queue_' || of_queue, 'dead_' || of_queue,
                        'archive_' || of_queue, name);
         -- If the payload's type was dropped, there are no payloads, and the view is gone.
