@@ -4,7 +4,8 @@ create or replace function trunkline.check_wait(wait interval) returns float8
 -- waiting statement's snapshot keeps vacuum, in the whole database, from removing rows that died
 -- since it was taken. So a wait is at most a minute, which is autovacuum's default interval.
 begin
-    if wait is null or wait < '0' or wait > '1 minute' then
+    -- Compares seconds, which the caller waits, because a comparison of intervals counts a year as 360 days.
+    if wait is null or extract(epoch from wait) not between 0 and 60 then
         raise exception 'a wait of % is out of bounds', coalesce(wait::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'A wait is at least zero, which is none, and at most 1 minute. For longer, call again.';
     elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then

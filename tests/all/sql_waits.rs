@@ -88,7 +88,7 @@ async fn a_wait_that_ends_returns_no_rows_in_its_time() {
 async fn wait_has_bounds_and_needs_a_transaction_with_fresh_snapshots() {
     let Place { sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for verb in ["take", "lease"] {
-        for wait in ["'-1 ms'", "'61 s'", "'1 month'", "null"] {
+        for wait in ["'-1 ms'", "'61 s'", "'1 month'", "'1 year -359 days -23:59:50'", "null"] {
             let (code, hint) = refused(&sql, &format!("{verb}('q', wait => {wait})")).await;
             assert!(code == "22023" && hint.contains("1 minute"), "{verb} {wait}: {code}, {hint}");
         }
