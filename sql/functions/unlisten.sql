@@ -9,7 +9,9 @@ create or replace function trunkline.unlisten(queue text) returns void
 declare
     channel text := 'trunkline.' || queue;
 begin
-    perform trunkline.check_queue(queue);
+    if queue is null or not queue = any (string_to_array(coalesce(current_setting('trunkline.listens', true), ''), ',')) then
+        perform trunkline.check_queue(queue); -- but a queue that this session listened to may have been dropped
+    end if;
     execute format('unlisten %I', channel);
     perform set_config('trunkline.listens',
         array_to_string(array_remove(string_to_array(current_setting('trunkline.listens', true), ','), queue), ','), false);

@@ -275,3 +275,23 @@ async fn extension_in_a_limited_queue_wakes_no_consumer() {
         assert!(Instant::now() < deadline, "an end makes room");
     }
 }
+
+/// A session of a pool may listen to a queue that another session drops.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_stops_listening_to_a_queue_that_was_dropped() {
+    let Place { db, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    let listening = connect(&url).await;
+    listening.batch_execute("select trunkline.listen('q')").await.expect("listens");
+    db.drop_queue("q").await.expect("dropped");
+    let announced = async || -> bool {
+        sql.query_one("select trunkline.announced($1)", &[&CHANNEL]).await.expect("answered").get(0)
+    };
+    assert!(announced().await);
+    listening.batch_execute("select trunkline.unlisten('q')").await.expect("it had listened");
+    assert!(!announced().await);
+    let error = listening
+        .batch_execute("select trunkline.unlisten('q')")
+        .await
+        .expect_err("it does not listen, and there is none");
+    assert_eq!(error.code(), Some(&tokio_postgres::error::SqlState::UNDEFINED_TABLE), "{error}");
+}
