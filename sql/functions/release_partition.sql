@@ -10,6 +10,10 @@ declare
     free bool;
 begin
     perform trunkline.check_keyed(queue);
+    if holder is null then
+        raise exception 'a holder must not be null' using errcode = 'null_value_not_allowed',
+            hint = 'Pass the holder for which trunkline.lease_partition leased the partition.';
+    end if;
     execute format('select trunkline.%I(null, $1)', 'do_leave_' || queue) using holder;
     execute format('select not exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
         into free using holder;

@@ -162,3 +162,11 @@ async fn delayed_message_that_is_rescheduled_to_now_is_delivered() {
     assert_eq!(queue.reschedule(&[id], std::time::Duration::ZERO).await.expect("moved"), [id]);
     assert_eq!(leased(&sql, "lease_partition('q', 9)").await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_holder_that_is_null_is_refused() {
+    let Place { sql, db: _db, .. } = place::<i64>(settings()).await;
+    let error =
+        sql.batch_execute("select trunkline.release_partition('q', null)").await.expect_err("nothing is released");
+    assert_eq!(error.code(), Some(&SqlState::NULL_VALUE_NOT_ALLOWED), "{error:?}");
+}
