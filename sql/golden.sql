@@ -2938,7 +2938,7 @@ begin
     if false then
         n := trunkline."do_allowed_tasks"(n, true);
     end if;
-    while n > 0 loop
+    while n > 0 and not false loop
         if not by_lane then
             at := trunkline."do_heads_tasks"(n, rows, apart, floor);
             by_lane := at.more;
@@ -4501,7 +4501,7 @@ begin
     if false then
         n := trunkline."do_allowed_tasks"(n, true);
     end if;
-    while n > 0 loop
+    while n > 0 and not false loop
         if not by_lane then
             at := trunkline."do_heads_tasks"(n, rows, false, floor);
             by_lane := at.more;
@@ -5021,6 +5021,8 @@ function time_of(epoch bigint) returns timestamp with time zone language plpgsql
 function tokens(tokens double precision, filled_at timestamp with time zone, burst double precision, per_second double precision, clock timestamp with time zone) returns double precision language sql immutable;
 
 function unlisten(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp client_min_messages=error;
+
+function wait_for_rewrite(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 

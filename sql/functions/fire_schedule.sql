@@ -1,7 +1,8 @@
 create or replace function trunkline.fire_schedule(name text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Enqueues the message of a schedule now, even if the schedule is paused, and returns the message's id. The time of the
--- next tick does not change. Runs in the caller's transaction, like trunkline.enqueue.
+-- next tick does not change. Runs in the caller's transaction, like trunkline.enqueue, but waits at most a second if
+-- another session has locked the queue (55P03).
 --
 -- Example:
 --     select trunkline.fire_schedule('reminders');

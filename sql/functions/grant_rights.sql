@@ -8,8 +8,9 @@ create or replace function trunkline.grant_rights(role regrole, kind text, queue
 -- archive.
 -- 'operator' can do what a consumer can, and also enqueue, replay, discard, prune and shift; an operator of all queues
 -- also manages schedules and makes their ticks. Only the owner creates, alters, pauses, limits and drops queues. Rights
--- are stored under the role's name: revoke them before you drop the role, or a role created later under the same name
--- has them.
+-- are stored under the role's name: revoke them before you drop the role (also by drop owned), or a role created later
+-- under the same name has them. Before you rename a role, revoke its rights, and grant them again to the new name:
+-- otherwise the renamed role gets no rights on what is created later, such as the table of a limit.
 --
 -- Example:
 --     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');

@@ -6,7 +6,8 @@ create or replace function trunkline.limit_queue(
 -- Sets the limits of a queue, which apply to all processes together; null means no limit. From the commit on, the
 -- limits apply to takes and leases, also in programs that are already running. Limits are exact. In return, dequeues of
 -- the queue wait for each other's commits: while a transaction that took from the queue is open, other sessions find
--- nothing. With max_leased, transactions that dequeue must be read committed.
+-- nothing. With max_leased, transactions that dequeue must be read committed. The first max_leased of a queue builds an
+-- index of its messages: writes to the queue wait until the commit.
 --
 -- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how
 -- many messages are dequeued per second; more than zero, at most a billion (0.1 is one in ten

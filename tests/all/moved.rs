@@ -1,6 +1,7 @@
 //! The clients of a queue connect to a standby by mistake, or the queue moves to another server by
 //! dump, upgrade or logical replication.
 
+mod backup;
 mod promoted;
 mod replica;
 mod restored;

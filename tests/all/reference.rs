@@ -139,6 +139,7 @@ const INTERNAL: &[&str] = &[
     "wait_no_more",
     "apply_rights",
     "apply_shared_rights",
+    "wait_for_rewrite",
     "base_type",
     "check_delay",
     "check_ids",

@@ -8,7 +8,16 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they copy a whole table", &["compact", "rewrite"]),
     (
         "they only call what is planned, lock, listen, or ask for a role",
-        &["announced", "check_owner", "check_role", "kept_floor", "listen", "lock_queue", "unlisten"],
+        &[
+            "announced",
+            "check_owner",
+            "check_role",
+            "kept_floor",
+            "listen",
+            "lock_queue",
+            "unlisten",
+            "wait_for_rewrite",
+        ],
     ),
     (
         "of types",
