@@ -3,9 +3,9 @@
 -- programs that call the new functions refuse an older schema, and drops a shared function that is no longer called.
 drop function if exists trunkline.dispatch(text, anyelement);
 
--- A data-only dump restores `migration` into a schema whose tables are empty, and inserts its 15 rows. Programs of 0.1.0
--- find these rows, and are refused as before.
 create or replace function trunkline.refuse_older() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Stops a migration by a program of 0.1.0 that read the version before step 16 and waited for the lock: it would install
+-- its own functions. A data-only dump restores the 15 rows of `migration` into an empty table.
 begin
     if (select count(*) from trunkline.migration) < 15 then
         return null;
