@@ -108,10 +108,10 @@ async fn listener_leaves_a_server_that_no_longer_accepts_writes() {
         }
     }
     let [old, new] = servers.each_ref().map(Server::url);
-    let part = |url: &str, name: &str| {
+    let field = |url: &str, name: &str| {
         url.split_whitespace().find_map(|word| word.strip_prefix(name)).expect("it is named").to_owned()
     };
-    let (hosts, port) = ([&old, &new].map(|url| part(url, "host=")).join(","), part(&old, "port="));
+    let (hosts, port) = ([&old, &new].map(|url| field(url, "host=")).join(","), field(&old, "port="));
     let way = format!("host={hosts} port={port} target_session_attrs=read-write");
     let db = Db::connect(&through(&old, &way)).await.expect("connected");
     let (here, there) = (connect(&old).await, connect(&new).await);

@@ -61,11 +61,11 @@ impl Delivery {
             Err(_) => vec![Ending::read(ending, ends)],
         };
         endings.resize_with(self.messages.len(), || Ending::failed("the handler reported no outcome for the message"));
-        let released = self.messages.iter().zip(&endings).enumerate();
-        let released = released.filter(|(_, (_, ending))| matches!(ending, Ending::Released));
+        let given_back = self.messages.iter().zip(&endings).enumerate();
+        let given_back = given_back.filter(|(_, (_, ending))| matches!(ending, Ending::Released));
         let releases = match self.beginning.is_withdrawn() {
             true => Vec::new(), // the call releases the messages itself
-            false => released.map(|(place, (message, _))| (place, message.lease())).collect(),
+            false => given_back.map(|(place, (message, _))| (place, message.lease())).collect(),
         };
         let answers = endings.into_iter().map(Ending::answer).collect();
         Some(Ended { sender, answers, releases, attempt: self.attempt.clone(), queue: self.queue.clone() })
