@@ -99,6 +99,7 @@ impl<T: Payload> Station<T> {
     /// must be cheap, because it runs before every handler call.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
+        let counted = answers.iter().filter(|answer| matches!(answer, Decision::Lost)).count();
         let (start, lost, settles, opens_sooner, ends_alone) = {
             let mut held = self.held();
             let (settled_before, ran_alone) = (held.is_settling(), held.runs_alone());
@@ -114,8 +115,8 @@ impl<T: Payload> Station<T> {
             self.sooner.notify_one();
         }
         self.lose(lost);
-        if lost > 0 {
-            self.queue.shared.metrics.lost(lost);
+        if lost > counted {
+            self.queue.shared.metrics.lost(lost - counted); // a release has counted the others
         }
         if settles || ends_alone || start.as_ref().is_some_and(|start| start.low) {
             self.changed.notify_one();

@@ -91,7 +91,8 @@ impl Beginning {
         let now = Instant::now();
         let begun = match self.state.load(Ordering::Acquire) {
             WAITS => None,
-            GIVEN_UP | WITHDRAWN => return NextStep::Withdraw,
+            GIVEN_UP => return NextStep::WaitForAnswer, // its messages are being released
+            WITHDRAWN => return NextStep::Withdraw,
             after => Some(self.called + Duration::from_nanos(after)),
         };
         let until = self.called + limits.wait;

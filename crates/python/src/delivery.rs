@@ -61,6 +61,9 @@ impl Delivery {
             Err(_) => vec![Ending::read(ending, ends)],
         };
         endings.resize_with(self.messages.len(), || Ending::failed("the handler reported no outcome for the message"));
+        if endings.iter().any(|ending| matches!(ending, Ending::Released)) {
+            self.beginning.give_up(); // a handler that has not begun does not begin any more
+        }
         let given_back = self.messages.iter().zip(&endings).enumerate();
         let given_back = given_back.filter(|(_, (_, ending))| matches!(ending, Ending::Released));
         let releases = match self.beginning.is_withdrawn() {

@@ -142,7 +142,7 @@ pub async fn release(
     leases: &[Lease],
     is_over: impl Fn() -> bool,
 ) -> Release {
-    let mut pause = PAUSES.0;
+    let (mut pause, mut may_be_done) = (PAUSES.0, false);
     loop {
         let released = match attempt {
             Some(attempt) => attempt.release().await,
@@ -150,11 +150,16 @@ pub async fn release(
         };
         let error = match released {
             Ok(()) => return Release::Done { lost: Vec::new() },
-            Err(error) if error.is_lease_lost() => return Release::Done { lost: error.lost_ids().to_vec() },
+            Err(error) if error.is_lease_lost() => {
+                // An earlier try may have released the messages, and only its reply was lost.
+                let lost = if may_be_done { Vec::new() } else { error.lost_ids().to_vec() };
+                return Release::Done { lost };
+            }
             Err(error) if error.is_no_queue() => return Release::NoQueue,
             Err(_) if is_over() => return Release::Failed,
             Err(error) => error,
         };
+        may_be_done |= error.is_outcome_unknown();
         debug!(%error, "cannot release messages yet; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);

@@ -69,12 +69,12 @@ def test_consumer_gives_messages_back_once_connections_last(how: str, url: str, 
         for number in range(3):
             await queue.enqueue(number)  # in a row of its own
         consumer: Any = queue.consumer() if how in ("close", "block") else theirs.consumer()
+        with psycopg.connect(url) as sql:
+            sql.execute(BREAKS)  # of releases, so that leases and acknowledgements succeed
         offer = theirs.native.lease(None, 3) if how == "late offer" else None
         if offer is None:
             first = await consumer.__anext__() if how in ("close", "block") else next(consumer)
             await queue.ack(first)
-        with psycopg.connect(url) as sql:
-            sql.execute(BREAKS)
         if how == "block":
             await consumer.__aexit__(None, None, None)
         elif "close" in how:
@@ -85,6 +85,8 @@ def test_consumer_gives_messages_back_once_connections_last(how: str, url: str, 
         messages = seen.lease(count)
         assert [message.attempts for message in messages] == [1] * count, "no attempt was counted"
         assert offer is None or offer.accept(None) is None
+        with psycopg.connect(url) as sql:
+            assert sql.execute("select last_value >= 4 from public.release").fetchone() == (True,), "connections broke"
         seen.ack(messages)
         assert seen.stats().messages == 0
 

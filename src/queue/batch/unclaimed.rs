@@ -10,6 +10,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::Type;
+use tokio::sync::watch;
 
 use crate::{
     postgres::{
@@ -32,15 +33,34 @@ pub(crate) enum Unclaimed {
 
 /// Messages that wait for a runtime in which a task can put them back.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<VecDeque<Unclaimed>>);
+pub(crate) struct Kept {
+    left: Mutex<VecDeque<Unclaimed>>,
+    /// The number of tasks and calls that are putting messages back.
+    returning: watch::Sender<usize>,
+}
 
 impl Kept {
     pub fn keep(&self, more: impl IntoIterator<Item = Unclaimed>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
     pub fn take(&self) -> VecDeque<Unclaimed> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts a task that puts messages back.
+    pub fn begin(&self) {
+        self.returning.send_modify(|count| *count += 1);
+    }
+
+    /// Ends what [`Kept::begin`] counted.
+    pub fn end(&self) {
+        self.returning.send_modify(|count| *count -= 1);
+    }
+
+    /// Waits until no task puts messages back.
+    pub async fn returned(&self) {
+        let _ = self.returning.subscribe().wait_for(|count| *count == 0).await; // the sender is in `self`
     }
 }
 

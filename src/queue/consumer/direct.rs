@@ -61,12 +61,14 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Leaves the list of waiting consumers, as dropping the consumer does, and returns once that
-    /// is done. A message that was on its way is then enqueued.
+    /// is done. A message that was on its way, or had arrived for a call that was dropped, is then
+    /// enqueued.
     #[doc(hidden)]
     pub async fn close_direct(&mut self) {
         if let Some(leaving) = self.place.take().and_then(Mailbox::abandon) {
             let _ = leaving.await; // fails only if the runtime ends
         }
+        self.queue.shared.unclaimed.returned().await;
     }
 
     /// Leaves the list of waiting consumers when no call is waiting any longer.

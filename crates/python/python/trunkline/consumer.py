@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ._trunkline import Message, Offer
-from .errors import TrunklineError
+from .errors import LeaseLost, NoQueue, TrunklineError
 from .loop import arrival, bridge
 from .prefetched import Prefetched
 from .times import Duration, Wait, seconds_or_none, whole_number
@@ -116,6 +116,8 @@ class Consumer(Prefetched[T]):
         if release is not None and release.done():
             try:
                 release.result()
+            except (LeaseLost, NoQueue):
+                pass  # the others are released
             except TrunklineError:
                 self._queue.native.release_unheard(ahead)
 

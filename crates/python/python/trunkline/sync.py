@@ -26,7 +26,7 @@ from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
 from .enqueued import Enqueued
-from .errors import TrunklineError, sendable
+from .errors import LeaseLost, NoQueue, TrunklineError, sendable
 from .prefetched import Prefetched
 from .queue import Ids, Leases, encoded, ids_of, takes
 from .schedule import Schedule
@@ -242,6 +242,8 @@ class Consumer(Prefetched[T]):
         if ahead := self._taken_ahead():
             try:
                 self._queue.release(ahead)
+            except (LeaseLost, NoQueue):
+                pass  # the others are released
             except TrunklineError:
                 self._queue.native.release_unheard(ahead)  # tries again in the background
         if direct is not None:

@@ -56,8 +56,8 @@ impl LastId {
         if self.lower.is_none() && self.next.is_some_and(|next| began < next) {
             return None;
         }
-        let last = last_id(connection, stream).await;
-        self.next = Some(Instant::now() + pause(began.elapsed()));
+        let (last, is_whole) = last_id(connection, stream).await;
+        self.next = Some(Instant::now() + if is_whole { pause(began.elapsed()) } else { EACH });
         let Some(last) = last.and_then(|last| parse(&last)).filter(|last| *last < position) else {
             self.lower = None;
             return None;
@@ -67,26 +67,27 @@ impl LastId {
     }
 }
 
-/// Returns the time until the next query, after a query that took a time.
+/// Returns the time until the next query, after a query for whole entries that took a time.
 fn pause(took: Duration) -> Duration {
     EACH.max(took.saturating_mul(SHARE))
 }
 
-/// Queries the last id of a stream. Ignores errors: there may be no stream yet, or this user may
-/// not query it.
-async fn last_id(mut connection: ConnectionManager, stream: &str) -> Option<String> {
+/// Queries the last id of a stream. Also returns true if the query was for whole entries. Ignores
+/// errors: there may be no stream yet, or this user may not query it.
+async fn last_id(mut connection: ConnectionManager, stream: &str) -> (Option<String>, bool) {
     for command in RUN {
         let mut run = redis::cmd(command);
         let said: RedisResult<Option<String>> = run.arg(SCRIPT).arg(1).arg(stream).query_async(&mut connection).await;
         match said {
-            Ok(last) => return last,
+            Ok(last) => return (last, false),
             Err(error) if is_refused(&error) => {}
-            Err(_) => return None,
+            Err(_) => return (None, false),
         }
     }
     let mut info = redis::cmd("XINFO");
     let said: RedisResult<HashMap<String, Value>> = info.arg("STREAM").arg(stream).query_async(&mut connection).await;
-    from_redis_value(said.ok()?.remove("last-generated-id")?).ok()
+    let last = said.ok().and_then(|mut said| said.remove("last-generated-id"));
+    (last.and_then(|last| from_redis_value(last).ok()), true)
 }
 
 /// Returns true if the server does not have the command, or does not run it for this user.

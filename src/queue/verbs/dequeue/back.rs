@@ -65,10 +65,16 @@ struct Returning {
 impl Drop for Returning {
     fn drop(&mut self) {
         self.shared.unclaimed.keep(self.left.drain(..));
+        self.shared.unclaimed.end();
     }
 }
 
 impl Returning {
+    fn of(shared: &Arc<Shared>, left: VecDeque<Unclaimed>) -> Self {
+        shared.unclaimed.begin();
+        Self { shared: shared.clone(), left }
+    }
+
     /// Returns the next messages once a statement can be sent. Until then they are kept, because
     /// the runtime may end while the database is unreachable.
     async fn next(&mut self) -> Option<Unclaimed> {
@@ -148,7 +154,7 @@ impl Shared {
 
     /// Starts a task that puts messages back.
     pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
-        let returning = Returning { shared: self.clone(), left };
+        let returning = Returning::of(self, left);
         if !returning.left.is_empty()
             && let Ok(runtime) = Handle::try_current()
         {
@@ -158,7 +164,7 @@ impl Shared {
 
     /// Puts messages back, and returns once that is done, or is not tried again.
     pub(crate) async fn put_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
-        Returning { shared: self.clone(), left }.run().await;
+        Returning::of(self, left).run().await;
     }
 
     /// Puts back the messages that an earlier runtime left.
