@@ -92,3 +92,25 @@ async fn closed_consumer_has_enqueued_the_message_on_its_way() {
     timeout(SOON, closing).await.expect("in time");
     assert_eq!((waiting(&client).await, queue.stats().await.expect("counted").messages), (0, 1));
 }
+
+/// The message of a call that was given up is put back by a task, for which the end of the consumer
+/// waits, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn closed_consumer_has_enqueued_the_message_that_had_arrived() {
+    let Place { queue, sql: client, url, db: _db } = place::<Vec<u8>>(Settings::new("bytea")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let sent = async {
+        eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
+        client.execute("select trunkline.send_direct('q', '\\x01'::bytea)", &[]).await.expect("sent");
+    };
+    let (offer, ()) = tokio::join!(consumer.offer_receive_direct(), sent);
+    let locking = connect(&url).await;
+    locking.batch_execute("begin; lock table trunkline.queue_q in exclusive mode").await.expect("locked");
+    drop(offer.expect("a message"));
+    let mut closing = pin!(consumer.close_direct());
+    let early = timeout(Duration::from_millis(300), &mut closing).await;
+    assert!(early.is_err(), "the message cannot be enqueued yet");
+    locking.batch_execute("commit").await.expect("committed");
+    timeout(SOON, closing).await.expect("in time");
+    assert_eq!(queue.stats().await.expect("counted").messages, 1);
+}
