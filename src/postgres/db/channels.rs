@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
@@ -42,6 +42,8 @@ pub(super) struct ListenedChannels {
     /// The outcome of the latest test of the connection.
     pub tested: Mutex<Option<Result<bool>>>,
     pub target: Target,
+    /// A statement that returns the number of the database, with that number, if it was given.
+    pub identity: OnceLock<(Arc<str>, i32)>,
     pub mark: String,
 }
 

@@ -1,9 +1,15 @@
 //! The identity of a database, which is checked on each new connection. The address may lead to
 //! another database than before.
 
-use std::{io, sync::OnceLock};
+use std::{
+    io,
+    sync::{OnceLock, Weak},
+};
 
-use super::{Db, Session};
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+use super::{Db, Session, channels::ListenedChannels, proof::PROOF};
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Sql,
@@ -16,7 +22,9 @@ struct Identity(OnceLock<(Sql, i32)>);
 impl Db {
     /// Makes new connections check that `sql` still returns `number`.
     pub(crate) fn identify(&self, sql: Sql, number: i32) {
-        let _ = self.attached::<Identity>().0.set((sql, number)); // the first number stays
+        // The first number stays.
+        let _ = self.0.listener.channels.identity.set((sql.text.clone(), number));
+        let _ = self.attached::<Identity>().0.set((sql, number));
     }
 
     /// Returns the error for an address that leads to another database, whose number is `found`.
@@ -41,5 +49,15 @@ impl Db {
             Some(found) if found != *number => Err(self.another_database(*number, found)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Returns false if a new listener has reached another database than the earlier connections.
+pub(super) async fn is_same_database(client: &Client, channels: &Weak<ListenedChannels>) -> bool {
+    let Some(all) = channels.upgrade() else { return true };
+    let Some((text, number)) = all.identity.get() else { return true };
+    match timeout(PROOF, client.query_typed(text, &[])).await {
+        Ok(Ok(rows)) => rows.first().and_then(|row| row.try_get(0).ok()).is_none_or(|found: i32| found == *number),
+        Ok(Err(_)) | Err(_) => true, // the listener's next statement meets the same error
     }
 }

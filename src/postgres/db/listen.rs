@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
     announced::{Announced, announce, running, withdraw},
     channels::{Channel, Heard, ListenedChannels},
     guest::{TlsStream, connect},
+    identity::is_same_database,
     proof::{PROOF, proof_channel, prove, silent},
     session::random,
 };
@@ -59,7 +60,7 @@ impl Drop for Listening {
 }
 
 pub(crate) struct Listener {
-    channels: Arc<ListenedChannels>,
+    pub(super) channels: Arc<ListenedChannels>,
     /// Marks the notifications that this process sends. This process ignores them, because it wakes
     /// its own consumers directly.
     pub mark: String,
@@ -98,6 +99,7 @@ impl Listener {
             listening: AtomicBool::new(false),
             tested: Mutex::default(),
             target,
+            identity: OnceLock::new(),
             mark: mark.clone(),
         };
         Self { channels: Arc::new(channels), mark }
@@ -130,8 +132,7 @@ impl Listener {
         }
     }
 
-    /// Checks that the connection is alive, and replaces it if the server does not answer, or no
-    /// longer matches `target_session_attrs`.
+    /// Checks the connection, and replaces it if its server does not answer or no longer suits.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
@@ -222,7 +223,10 @@ async fn listen_on(
         })
     };
     let alive = random().cast_signed();
-    let proven = prove(client, target, &mut proof, mark).await;
+    let proven = match prove(client, target, &mut proof, mark).await {
+        Ok(true) if !is_same_database(client, channels).await => Err(silent()),
+        proven => proven,
+    };
     let listened = match proven {
         Ok(true) => match in_time(client.execute(ALIVE, &[&alive])).await {
             Ok(_) => {
@@ -283,7 +287,7 @@ async fn follow(
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
                 let checked = in_time(async {
-                    let suits = suits(client, attrs).await?;
+                    let suits = suits(client, attrs).await? && is_same_database(client, channels).await;
                     listen_again(client, &listened).await.map(|()| suits)
                 });
                 if !matches!(checked.await, Ok(true)) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, future::try_join_all};
 use tokio::time::timeout;
 use trunkline::{
     Db, Message,
@@ -53,6 +53,15 @@ async fn address_of_another_shard_is_down_and_settles_nothing() {
     let leased = timeout(SOON, consumer.lease(1)).await.expect("in time").expect("leased");
     assert_eq!(leased[0].id(), id);
     let sql = superuser(&three.url(id.shard).await).await;
+    let queue = three.queue.clone();
+    let waiting = tokio::spawn(async move {
+        let mut messages = queue.consumer(Wait::Notify).messages(1);
+        while messages.next().await.is_some() {} // goes on after errors
+    });
+    let announced = async || -> bool {
+        sql.query_one("select trunkline.announced('trunkline.q')", &[]).await.expect("asked").get(0)
+    };
+    eventually("a consumer listens", announced).await;
     let other = shards::Id(!id.shard.0);
     // Changes the number and ends all connections, as if the address led to another database that
     // has a message of the same id.
@@ -76,7 +85,10 @@ async fn address_of_another_shard_is_down_and_settles_nothing() {
         told.contains(&id.shard.to_string()) && told.contains(&other.to_string())
     })
     .await;
+    assert!(!announced().await, "no listener stays at another shard");
     becomes(id.shard).await;
+    eventually("a consumer listens again", announced).await;
+    waiting.abort();
     eventually("it is up again", async || three.shards.list().iter().all(|state| state.down.is_none())).await;
     three.queue.ack(&leased).await.expect("it is the same shard again");
 }
