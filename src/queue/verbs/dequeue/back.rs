@@ -86,12 +86,13 @@ impl Returning {
     }
 
     async fn run(mut self) {
-        let (shared, mut pauses) = (self.shared.clone(), PAUSES.iter());
+        let (shared, mut pauses, mut may_be_done) = (self.shared.clone(), PAUSES.iter(), false);
         while let Some(next) = self.next().await {
-            let Err(error) = shared.give_back(&next).await else {
-                pauses = PAUSES.iter();
+            let Err(error) = shared.give_back(&next, may_be_done).await else {
+                (pauses, may_be_done) = (PAUSES.iter(), false);
                 continue;
             };
+            may_be_done |= error.is_outcome_unknown();
             // A lease may be released twice. Any other message has only this copy, and must not go
             // back twice, so the error has to show that it is not back yet.
             let may_repeat = match &next {
@@ -105,7 +106,7 @@ impl Returning {
                 }
                 _ => {
                     warn!(queue = shared.name(), %error, what = %Listed(&next), "cannot give back dequeued messages");
-                    pauses = PAUSES.iter();
+                    (pauses, may_be_done) = (PAUSES.iter(), false);
                 }
             }
         }
@@ -172,7 +173,7 @@ impl Shared {
         self.send_back(self.unclaimed.take());
     }
 
-    async fn give_back(&self, what: &Unclaimed) -> Result<()> {
+    async fn give_back(&self, what: &Unclaimed, may_be_done: bool) -> Result<()> {
         match what {
             Unclaimed::Taken(row) => {
                 let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
@@ -184,10 +185,10 @@ impl Shared {
                     [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata, &own];
                 self.query(&self.sql.put_back, &row).await?;
             }
-            Unclaimed::Leased(ranges) => match self.release_ranges(ranges).await {
+            Unclaimed::Leased(ranges) => match self.release_ranges(ranges, may_be_done).await {
                 Err(error) if error.is_refusal() && ranges.ids.len() > 1 => {
                     for range in ranges.apart() {
-                        if let Err(error) = self.release_ranges(&range).await {
+                        if let Err(error) = self.release_ranges(&range, may_be_done).await {
                             warn!(queue = self.name(), id = range.ids[0], %error, "cannot give back a lease");
                         }
                     }
@@ -208,11 +209,12 @@ impl Shared {
         Ok(())
     }
 
-    async fn release_ranges(&self, ranges: &Ranges) -> Result<()> {
+    /// Releases leases. If `may_be_done` is set, an earlier try may have released them already.
+    async fn release_ranges(&self, ranges: &Ranges, may_be_done: bool) -> Result<()> {
         let (began, asked) = (Instant::now(), ranges.messages());
         let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
-        let lost = asked.saturating_sub(Settled::messages(released));
+        let lost = if may_be_done { 0 } else { asked.saturating_sub(Settled::messages(released)) };
         self.metrics.settled(End::Released, asked, lost, began);
         Ok(())
     }
