@@ -3,7 +3,7 @@
 
 mod letter;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, iter, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
@@ -287,17 +287,23 @@ impl Mailbox {
         }
         let runtime = Handle::try_current().ok().or(self.runtime.take())?;
         Some(runtime.spawn(async move {
-            let put_back = async {
-                let mut letter = self.last_letter().await?;
-                while let Some(text) = letter {
-                    Letter::parse(&self.shared, &text)?.put_back().await;
-                    letter = self.letters.try_recv().ok();
-                }
-                Ok::<_, Error>(())
+            let shared = self.shared.clone();
+            let may_be_lost = |error: Error| {
+                warn!(queue = shared.name(), %error, "a message that was sent directly to a consumer that has since been dropped may be lost");
             };
-            if let Err(error) = put_back.await {
-                warn!(queue = self.shared.name(), %error, "a message that was sent directly to a consumer that has since been dropped may be lost");
+            let mut left = VecDeque::new();
+            let last = self.last_letter().await;
+            let last = last.unwrap_or_else(|error| {
+                may_be_lost(error);
+                None
+            });
+            for text in last.into_iter().chain(iter::from_fn(|| self.letters.try_recv().ok())) {
+                match Letter::parse(&shared, &text) {
+                    Ok(letter) => left.push_back(letter.into_unclaimed()),
+                    Err(error) => may_be_lost(error),
+                }
             }
+            shared.put_back(left).await;
         }))
     }
 

@@ -93,10 +93,10 @@ impl Letter {
         shared.send_back([Unclaimed::Unreadable(unreadable)].into());
     }
 
-    /// Enqueues the message, as dropping this value does, and returns once that is done.
-    pub async fn put_back(mut self) {
+    /// Returns the message, which the caller then puts back.
+    pub fn into_unclaimed(mut self) -> Unclaimed {
         self.has_arrived = true;
-        self.shared.put_back([self.unclaimed()].into()).await;
+        self.unclaimed()
     }
 
     fn unclaimed(&self) -> Unclaimed {
