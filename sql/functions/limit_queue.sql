@@ -71,11 +71,11 @@ begin
             execute format('create index if not exists %I on trunkline.%I (due_at) where attempt > 0 and error is null',
                            'leased_' || queue, 'queue_' || queue);
         end if;
+        perform trunkline.install_functions(queue);
     exception when lock_not_available then
         -- While a session waits for this lock, all later sessions wait behind it.
         perform trunkline.raise_in_use(queue, 'three seconds');
     end;
-    perform trunkline.install_functions(queue);
     perform trunkline.describe_functions(queue);
     perform pg_notify('trunkline.' || queue, '');
 end $$;
