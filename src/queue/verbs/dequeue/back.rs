@@ -155,10 +155,11 @@ impl Shared {
 
     /// Starts a task that puts messages back.
     pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
+        if left.is_empty() {
+            return; // as before nearly every dequeue
+        }
         let returning = Returning::of(self, left);
-        if !returning.left.is_empty()
-            && let Ok(runtime) = Handle::try_current()
-        {
+        if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(returning.run());
         }
     }
