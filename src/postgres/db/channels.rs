@@ -10,7 +10,10 @@ use std::{
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::{error::Result, postgres::target::Target};
+use crate::{
+    error::Result,
+    postgres::{sql::Sql, target::Target},
+};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
@@ -43,7 +46,7 @@ pub(super) struct ListenedChannels {
     pub tested: Mutex<Option<Result<bool>>>,
     pub target: Target,
     /// A statement that returns the number of the database, with that number, if it was given.
-    pub identity: OnceLock<(Arc<str>, i32)>,
+    pub identity: OnceLock<(Sql, i32)>,
     pub mark: String,
 }
 

@@ -1,10 +1,7 @@
 //! The identity of a database, which is checked on each new connection. The address may lead to
 //! another database than before.
 
-use std::{
-    io,
-    sync::{OnceLock, Weak},
-};
+use std::{io, sync::Weak};
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -15,16 +12,10 @@ use crate::{
     postgres::sql::Sql,
 };
 
-/// A statement that returns the number of the database, with the number that it must return.
-#[derive(Debug, Default)]
-struct Identity(OnceLock<(Sql, i32)>);
-
 impl Db {
     /// Makes new connections check that `sql` still returns `number`.
     pub(crate) fn identify(&self, sql: Sql, number: i32) {
-        // The first number stays.
-        let _ = self.0.listener.channels.identity.set((sql.text.clone(), number));
-        let _ = self.attached::<Identity>().0.set((sql, number));
+        let _ = self.0.listener.channels.identity.set((sql, number)); // the first number stays
     }
 
     /// Returns the error for an address that leads to another database, whose number is `found`.
@@ -36,8 +27,7 @@ impl Db {
 
     /// Fails if a new connection has reached another database than the earlier ones.
     pub(super) async fn recognize(&self, session: &Session) -> Result<()> {
-        let identity = self.attached::<Identity>();
-        let Some((sql, number)) = identity.0.get() else { return Ok(()) };
+        let Some((sql, number)) = self.0.listener.channels.identity.get() else { return Ok(()) };
         let found = match self.0.target.in_time(1, session.query(sql, &[])).await {
             Ok(rows) => rows.first().and_then(|row| row.read::<i32>(0).ok()),
             Err(error) if error.is_closed() => {
@@ -55,8 +45,8 @@ impl Db {
 /// Returns false if a new listener has reached another database than the earlier connections.
 pub(super) async fn is_same_database(client: &Client, channels: &Weak<ListenedChannels>) -> bool {
     let Some(all) = channels.upgrade() else { return true };
-    let Some((text, number)) = all.identity.get() else { return true };
-    match timeout(PROOF, client.query_typed(text, &[])).await {
+    let Some((sql, number)) = all.identity.get() else { return true };
+    match timeout(PROOF, client.query_typed(&sql.text, &[])).await {
         Ok(Ok(rows)) => rows.first().and_then(|row| row.try_get(0).ok()).is_none_or(|found: i32| found == *number),
         Ok(Err(_)) | Err(_) => true, // the listener's next statement meets the same error
     }
