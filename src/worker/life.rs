@@ -1,15 +1,18 @@
 //! The main loop of a queue's runner: lease, start, handle, settle.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::{
-    error::Result,
+    error::{Result, text_of},
     queue::{
         consumer::Consumer,
         message::{is_short_of, payload::Payload},
@@ -21,6 +24,9 @@ use crate::{
 /// The time without a reply after which the worker reports the database as unreachable, although it
 /// still waits for the reply.
 const SILENCE: Duration = Duration::from_secs(2);
+/// The pause after a panic of a task beside the runner: shorter than any interval between two
+/// renewals of a lease of a second.
+const AFTER_PANIC: Duration = Duration::from_millis(100);
 
 impl<T: Payload> Station<T> {
     /// Runs until this runner or all runners are stopped, or until a permanent error. Then shuts
@@ -28,12 +34,12 @@ impl<T: Payload> Station<T> {
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _end = self.gauges.until_end();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
-        beside.spawn(self.clone().heartbeat());
+        beside.spawn(self.clone().keep_running("the heartbeat", Self::heartbeat));
         if self.holder.is_some() {
-            beside.spawn(self.clone().open());
+            beside.spawn(self.clone().keep_running("the timer of limited keys", Self::open));
         }
         if self.report.is_some() {
-            beside.spawn(self.clone().report());
+            beside.spawn(self.clone().keep_running("the report of the status", Self::report));
         }
         let limit = CancellationToken::new();
         let (stopped, longest, over) = (stop.clone(), self.options.shutdown_after, limit.clone());
@@ -48,6 +54,16 @@ impl<T: Payload> Station<T> {
         self.leave().await;
         self.report_end().await;
         outcome
+    }
+
+    /// Runs one of the tasks beside the runner. Runs it again after a panic, because without it the
+    /// runner would lose leases or stop in silence.
+    async fn keep_running<F: Future<Output = ()>>(self: Arc<Self>, name: &'static str, task: impl Fn(Arc<Self>) -> F) {
+        while let Err(panic) = AssertUnwindSafe(task(self.clone())).catch_unwind().await {
+            let panic = text_of(panic);
+            warn!(queue = self.name(), panic, "{name} panicked; trying again");
+            tokio::time::sleep(AFTER_PANIC).await;
+        }
     }
 
     /// Runs one step after another, and pauses while the database is unreachable.

@@ -1,10 +1,12 @@
 //! A panic anywhere counts only as a failure of its own message, and the worker continues.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{convert::Infallible, future::pending, mem::ManuallyDrop, sync::Arc, time::Duration};
 
-use trunkline::{Failure, Message, RetryPolicy, Settings, Worker};
+use serde::{Deserialize, Serialize};
+use tokio::{sync::Semaphore, time::timeout};
+use trunkline::{Failure, Json, Message, RetryPolicy, Settings, Worker};
 
-use crate::fixture::{Place, Runs, drained, enqueued, eventually, place};
+use crate::fixture::{Place, Runs, SOON, drained, enqueued, eventually, place};
 
 /// Panics when it is dropped, unless its thread is already panicking.
 struct Bomb;
@@ -49,6 +51,51 @@ async fn handler_panicking_while_dropped_costs_neither_task_nor_message() {
     assert!(matches!(&dead[..], [dead] if dead.payload == 0 && dead.error.contains("panic")), "{dead:?}");
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.lost), (5, 0), "{summary:?}");
+}
+
+/// A payload that panics when it is dropped, unless its thread is already panicking.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fragile {
+    breaks: bool,
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!self.breaks || std::thread::panicking(), "dropped");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeat_renews_leases_after_a_payload_panicked_in_it() {
+    let lease = Duration::from_secs(2);
+    let Place { queue, db: _db, .. } = place::<Json<Fragile>>(Settings::new("jsonb").lease(lease)).await;
+    let payloads = [false, true].map(|breaks| ManuallyDrop::new(Json(Fragile { breaks })));
+    for payload in &payloads {
+        queue.enqueue(payload).await.expect("enqueued");
+    }
+    let gate = Arc::new(Semaphore::new(0));
+    let opens = gate.clone();
+    let worker = Worker::new(queue.clone(), move |message: Message<Json<Fragile>>| {
+        let gate = opens.clone();
+        async move {
+            let payload = ManuallyDrop::new(message.payload);
+            if !payload.0.breaks {
+                gate.acquire().await.expect("open").forget();
+            }
+            Ok::<(), Infallible>(())
+        }
+    });
+    let runs = Runs::start(worker.concurrency(1));
+    // The heartbeat gives back the message that waits behind the first, and drops it.
+    let mut consumer = queue.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
+    let given_back = timeout(SOON, consumer.lease(1)).await.expect("given back").expect("leased").remove(0);
+    timeout(lease * 3, consumer.lease(1)).await.expect_err("the lease of the first is renewed");
+    gate.add_permits(1);
+    queue.ack([&given_back]).await.expect("acknowledged");
+    std::mem::forget(given_back);
+    eventually("it is done", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.lost), (1, 0), "{summary:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
