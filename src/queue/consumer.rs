@@ -180,7 +180,8 @@ impl<T: Payload> Consumer<T> {
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);
         let fits = self.queue.shared.fitting(n);
-        let (messages, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
+        let (dequeued, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
+        let messages = self.queue.readable(dequeued);
         self.dequeued(rings, paused.as_ref(), is_short_of(&messages, fits));
         if n > 0 && messages.is_empty() {
             return match self.until_some(request, DequeueMode::Lease(request.lease())).await {

@@ -14,14 +14,16 @@ use tracing::debug;
 use crate::{
     error::Result,
     queue::{
+        batch::unclaimed::Unreadable,
         message::{Lease, Message, payload::Payload},
+        verbs::dequeue::Dequeued,
         wait::linger::Linger,
     },
     worker::{groups::ToSettle, station::Station},
 };
 
 /// The leased messages, the time of the reply to the lease, and the outcome.
-type Exchanged<T> = (Vec<Message<T>>, Instant, Result<()>);
+type Exchanged<T> = (Dequeued<T>, Instant, Result<()>);
 
 /// A call of [`Station::settle_and_lease`]. If the runner drops it, as at the limit of a shutdown,
 /// a task awaits the reply. Otherwise the runner would settle the same results again, and count
@@ -56,9 +58,10 @@ impl<T: Payload> Drop for StepExchange<T> {
         let (Some(underway), Ok(runtime)) = (self.underway.take(), Handle::try_current()) else { return };
         let station = self.station.clone();
         runtime.spawn(async move {
-            let (messages, ..) = underway.await;
+            let (dequeued, ..) = underway.await;
             station.changed.notify_one();
-            let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
+            let unreadable = dequeued.unreadable.iter().flat_map(Unreadable::leases);
+            let leases: Vec<Lease> = dequeued.messages.iter().map(Message::lease).chain(unreadable).collect();
             if !leases.is_empty()
                 && let Err(error) = station.queue.release(&leases).await
             {

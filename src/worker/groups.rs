@@ -67,6 +67,8 @@ struct LeasedRow {
 pub(super) struct Groups {
     rows: Vec<LeasedRow>,
     free: Vec<usize>,
+    /// The row whose messages are arriving, and its number.
+    arriving: Option<((i64, i32), usize)>,
     pub settling: ToSettle,
 }
 
@@ -82,6 +84,32 @@ impl Groups {
     /// Adds a message without a result to the row.
     pub fn open(&mut self, nr: usize) {
         self.rows[nr].open += 1;
+    }
+
+    /// Adds a leased message without a result to its row, and returns the row's number. The row
+    /// stays open until the whole row has arrived.
+    pub fn arrive(&mut self, lease: Lease) -> usize {
+        // The ids of a row lie between two multiples of 1,024.
+        let row = (lease.id >> 10, lease.attempt);
+        let nr = match self.arriving {
+            Some((of, nr)) if of == row => nr,
+            _ => {
+                self.arrived();
+                let nr = self.begin();
+                self.open(nr);
+                self.arriving = Some((row, nr));
+                nr
+            }
+        };
+        self.open(nr);
+        nr
+    }
+
+    /// Records that the last row of a lease has arrived.
+    pub fn arrived(&mut self) {
+        if let Some((_, nr)) = self.arriving.take() {
+            self.close(nr);
+        }
     }
 
     pub fn answered(&mut self, nr: usize) -> &mut ToSettle {

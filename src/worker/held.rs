@@ -2,6 +2,7 @@
 //! settled. Does no I/O: other tasks carry out its decisions.
 
 mod alone;
+mod arriving;
 mod beat;
 mod bucket;
 mod bytes;
@@ -20,7 +21,7 @@ use std::{
 pub(super) use self::{bytes::ByteLimit, closing::GivenUp};
 use self::{
     bytes::HeldBytes,
-    order::{Arrival, Order, Prefetched},
+    order::{Order, Prefetched},
 };
 use crate::worker::{
     ahead::Ahead,
@@ -136,57 +137,6 @@ impl<T> Held<T> {
     pub fn asked_in_vain(&mut self, missed: bool) -> u32 {
         self.misses = if missed { self.misses + 1 } else { 0 };
         self.misses
-    }
-
-    /// Adds leased messages; `now` is the time when the reply arrived. On the server, the leases
-    /// began, and end, slightly earlier. Renewals leave enough time for that difference.
-    pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
-        if self.waiting.is_empty() {
-            self.started = now; // without a waiting message, no message could start earlier
-        }
-        if !messages.is_empty() {
-            self.misses = 0;
-        }
-        // If keys have a rate, the partition's next worker relies on the latest time at which this
-        // worker may start a message.
-        let (until, limited_until) = (now + self.lease, self.asked + self.lease);
-        let mut last = None;
-        for message in messages {
-            // The ids of a row lie between two multiples of 1,024.
-            let row = (message.id >> 10, message.attempt);
-            let group = match last {
-                Some((of, group)) if of == row => group,
-                _ => {
-                    if let Some((_, before)) = last {
-                        self.groups.close(before);
-                    }
-                    let group = self.groups.begin();
-                    self.groups.open(group); // open until the whole row has arrived
-                    group
-                }
-            };
-            last = Some((row, group));
-            self.groups.open(group);
-            let until = if message.rate.is_some() { limited_until } else { until };
-            let bytes = self.limit.as_mut().map(|limit| limit.hold(&message));
-            let new = Prefetched { message, group, until, bytes };
-            let arrival = match &mut self.order {
-                Some(order) => order.arrive(new, now),
-                None => Arrival::Ready(new),
-            };
-            match arrival {
-                Arrival::Ready(new) => self.awaits_hand(new),
-                Arrival::Kept => {}
-                Arrival::Refused(group) => self.groups.close(group),
-            }
-        }
-        if let Some((_, before)) = last {
-            self.groups.close(before);
-        }
-        self.limit.iter_mut().for_each(ByteLimit::leased);
-        if let Some(order) = &mut self.order {
-            order.fetched(now);
-        }
     }
 
     /// Returns the number of a new task.

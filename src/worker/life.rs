@@ -131,7 +131,7 @@ impl<T: Payload> Station<T> {
         };
         if settling.is_empty() && n == 0 {
             free.give_back_unused();
-            self.held().leased(Vec::new(), began);
+            self.held().leased(Vec::new(), Vec::new(), began);
             let _ = stop.run_until_cancelled(self.changed.notified()).await;
             return Ok(Asked::Nothing);
         }
@@ -142,7 +142,7 @@ impl<T: Payload> Station<T> {
         let paused = linger.as_ref().map(Linger::rings);
         let mut exchange = StepExchange::new(self, settling, n, linger);
         let mut is_silent = false;
-        let (messages, arrived, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
+        let (dequeued, arrived, outcome) = if let Ok(exchanged) = timeout(SILENCE, &mut exchange).await {
             exchanged
         } else {
             is_silent = true;
@@ -150,10 +150,10 @@ impl<T: Payload> Station<T> {
             self.keep_one(&mut free);
             exchange.await
         };
-        let (found, is_short) = (messages.len(), is_short_of(&messages, n));
+        let (found, is_short) = (dequeued.messages.len(), is_short_of(&dequeued.messages, n));
         {
             let mut held = self.held();
-            held.leased(messages, arrived);
+            held.leased(dequeued.messages, dequeued.unreadable, arrived);
             held.ahead.leased(n, found, began.elapsed());
             if held.opens_sooner() {
                 self.sooner.notify_one();

@@ -14,8 +14,9 @@ use crate::worker::{
 use crate::{
     error::{Error, Result},
     queue::{
-        message::{Lease, Message, dequeue::Dequeue, payload::Payload},
+        message::{Lease, dequeue::Dequeue, payload::Payload},
         observe::metric::End,
+        verbs::dequeue::Dequeued,
         wait::linger::Linger,
     },
 };
@@ -30,7 +31,7 @@ impl<T: Payload> Station<T> {
         settling: ToSettle,
         n: usize,
         linger: Option<Linger>,
-    ) -> (Vec<Message<T>>, Instant, Result<()>) {
+    ) -> (Dequeued<T>, Instant, Result<()>) {
         let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
         let ToSettle { done, failed } = &mut underway.settling;
         let ends = join_all(failed.iter().map(|failed| self.end(failed)));
@@ -46,8 +47,8 @@ impl<T: Payload> Station<T> {
             _ => false,
         });
         match leased {
-            Ok(messages) => (messages, arrived, outcome),
-            Err(error) => (Vec::new(), arrived, Err(error)),
+            Ok(dequeued) => (dequeued, arrived, outcome),
+            Err(error) => (Dequeued::default(), arrived, Err(error)),
         }
     }
 
@@ -57,21 +58,21 @@ impl<T: Payload> Station<T> {
         done: &mut Vec<Finished<()>>,
         n: usize,
         linger: Option<Linger>,
-    ) -> Result<Vec<Message<T>>> {
+    ) -> Result<Dequeued<T>> {
         match self.ack_and_lease_together(done, n, linger).await {
-            Ok((messages, lost)) => {
+            Ok((dequeued, lost)) => {
                 self.acknowledged(done.len() - lost, lost);
                 done.clear();
-                Ok(messages)
+                Ok(dequeued)
             }
             // Sends the acknowledgements and the lease separately, because the server may have
             // refused either.
             Err(error) if error.is_refusal() && !done.is_empty() => {
                 let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
-                let messages = self.ack_and_lease_together(&[], n, None).await?.0;
+                let dequeued = self.ack_and_lease_together(&[], n, None).await?.0;
                 match acked {
-                    Err(error) if messages.is_empty() => Err(error), // the caller tries again after a pause
-                    _ => Ok(messages),
+                    Err(error) if dequeued.count() == 0 => Err(error), // the caller tries again after a pause
+                    _ => Ok(dequeued),
                 }
             }
             Err(error) => Err(error),
@@ -90,10 +91,10 @@ impl<T: Payload> Station<T> {
         done: &[Finished<()>],
         n: usize,
         linger: Option<Linger>,
-    ) -> Result<(Vec<Message<T>>, usize)> {
+    ) -> Result<(Dequeued<T>, usize)> {
         let leases = done.iter().map(|done| done.lease);
         if n == 0 {
-            return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
+            return Ok((Dequeued::default(), lost_of(self.queue.ack(leases).await)?.len()));
         }
         // Requests the length that the heartbeat renews, even if the queue's lease time has been
         // changed since. The partition's next worker relies on it, too.
@@ -105,13 +106,13 @@ impl<T: Payload> Station<T> {
         {
             holder.lose(self.lease);
         }
-        let (mut messages, lost) = answer?;
+        let (mut dequeued, lost) = answer?;
         if !self.options.isolates {
-            for message in &mut messages {
+            for message in &mut dequeued.messages {
                 message.ran_out = false;
             }
         }
-        Ok((messages, lost.len()))
+        Ok((dequeued, lost.len()))
     }
 
     async fn end(&self, Finished { lease, answer, until }: &Finished<Failed>) -> Result<()> {

@@ -15,6 +15,7 @@ mod purged;
 mod ran_out;
 mod rate;
 mod shown;
+mod unreadable;
 
 use std::{
     collections::BTreeMap,

@@ -6,7 +6,7 @@ pub(crate) mod dequeues;
 pub(super) mod notify;
 pub(super) mod settle;
 pub(super) mod ack_and_lease;
-pub(super) mod unclaimed;
+pub(crate) mod unclaimed;
 
 /// The batchers of a queue for calls that need no configuration.
 #[derive(Default)]

@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -78,6 +78,10 @@ pub(crate) struct Unreadable {
     /// The values of the row's columns that users added.
     pub own: Option<String>,
     pub reason: String,
+    /// The keys of the messages, if they were leased from a partition.
+    pub keys: Vec<Arc<str>>,
+    /// The number of readable messages that the same dequeue returns before these messages.
+    pub readable_before: usize,
 }
 
 impl Unreadable {
@@ -99,6 +103,8 @@ impl Unreadable {
             metadata: metadata.map(copied),
             own: None,
             reason: reason_of(reason),
+            keys: Vec::new(),
+            readable_before: 0,
         }
     }
 
@@ -120,14 +126,25 @@ impl Unreadable {
             metadata: metadata.map(metadata_of),
             own: None,
             reason: reason_of(reason),
+            keys: Vec::new(),
+            readable_before: 0,
         }
     }
 
-    /// Returns the leases, at most as many as a row can have messages.
+    /// Returns the number of messages, at most as many as a row can have.
+    pub fn count(&self) -> usize {
+        (self.size.unsigned_abs() as usize).min(MAX_BATCH)
+    }
+
+    /// Returns the leases of the messages.
     pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
         let (id, attempt) = (self.id, self.attempt);
-        let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);
-        (0_i64..).take(size).map(move |nr| Lease { id: id.wrapping_add(nr), attempt })
+        (0_i64..).take(self.count()).map(move |nr| Lease { id: id.wrapping_add(nr), attempt })
+    }
+
+    /// Returns the leases of the messages, each with its key, if it was leased from a partition.
+    pub fn leases_and_keys(&self) -> impl Iterator<Item = (Lease, Option<Arc<str>>)> {
+        self.leases().enumerate().map(move |(nr, lease)| (lease, self.keys.get(nr).cloned()))
     }
 
     pub fn payload(&self) -> Received<'_> {

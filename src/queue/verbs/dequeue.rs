@@ -162,17 +162,13 @@ impl Shared {
         count: usize,
         mut read: impl FnMut(T) -> Read<U>,
     ) -> Result<Dequeued<U>> {
-        let mut dequeued =
-            Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
+        let mut dequeued = Dequeued { messages: Vec::with_capacity(count.min(PAGE)), ..Dequeued::default() };
         for page in pages {
             let apart = matches!(page.how, DequeueMode::Lease(_) | DequeueMode::Lanes(..));
             let keyed = matches!(page.how, DequeueMode::Lanes(..));
             for row in &page.rows {
-                let ran_out = apart && row.read(6)?;
-                let keys: Vec<&str> = if keyed { row.read(8)? } else { Vec::new() };
                 let rate = if keyed { row.read::<Option<Vec<f64>>>(9)? } else { None };
                 let rate = rate.and_then(|told| Rate::of(&told));
-                let released = row.read(7)?;
                 let row = Opened {
                     id: row.read(0)?,
                     attempt: row.read(1)?,
@@ -180,12 +176,14 @@ impl Shared {
                     enqueued_at: (row.read(3)?, row.read(3)?),
                     batch: row.read(4)?,
                     metadata: row.read(5)?,
-                    released,
+                    ran_out: apart && row.read(6)?,
+                    released: row.read(7)?,
                     own: if page.how == DequeueMode::Take { row.read(8)? } else { None },
+                    keys: if keyed { row.read(8)? } else { Vec::new() },
                 };
                 let message = |message: Message<U>| {
-                    let (key, rate) = (key_of(&keys, message.id - row.id), rate.clone());
-                    Message { key, rate, ran_out, ..message }
+                    let (key, rate) = (key_of(&row.keys, message.id - row.id), rate.clone());
+                    Message { key, rate, ..message }
                 };
                 self.open_row(&row, (message, &mut read), &mut dequeued)?;
             }
@@ -207,7 +205,7 @@ impl Shared {
 
     /// Decodes the rows of a statement in the caller's transaction.
     pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: DequeueMode) -> Result<Dequeued<T>> {
-        let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        let mut dequeued = Dequeued::default();
         for row in rows {
             let row = Opened {
                 id: row.read(0)?,
@@ -216,8 +214,10 @@ impl Shared {
                 enqueued_at: (row.read(3)?, row.read(3)?),
                 batch: row.read(4)?,
                 metadata: row.read(5)?,
+                ran_out: false,
                 released: row.read(7)?,
                 own: if how == DequeueMode::Take { row.read(8)? } else { None },
+                keys: Vec::new(),
             };
             self.open_row(&row, (|message| message, &mut |payload: T| Ok(payload)), &mut dequeued)?;
         }
@@ -231,7 +231,8 @@ impl Shared {
         (complete, read): (impl Fn(Message<U>) -> Message<U>, &mut impl FnMut(T) -> Read<U>),
         dequeued: &mut Dequeued<U>,
     ) -> Result<()> {
-        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), batch, metadata, own } = row;
+        let Opened { id: first, attempt, released, size, enqueued_at: (enqueued_at, time), .. } = row;
+        let Opened { batch, metadata, ran_out, own, keys, .. } = row;
         let mut carried = Carried::of(metadata.as_ref().map(|metadata| Received::of(metadata.bytes())));
         let Dequeued { messages, unreadable, .. } = dequeued;
         let before = unreadable.len();
@@ -242,7 +243,7 @@ impl Shared {
                 let refused = |cause| payload::refused(self.name(), id, cause);
                 match payload.and_then(|payload: T| accepted(|| read(payload)).map_err(refused)) {
                     Ok(payload) => {
-                        let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, false, *released);
+                        let (attempt, enqueued_at, ran_out, released) = (*attempt, *enqueued_at, *ran_out, *released);
                         messages.push(complete(Message {
                             id,
                             attempt,
@@ -257,16 +258,23 @@ impl Shared {
                     }
                     Err(error) => {
                         let (message, element) = ((id, (*attempt, *released), *time), (self.column.element(), raw));
-                        unreadable.push(Unreadable::of_message(message, element, raw_metadata, error.to_string()));
+                        let mut one = Unreadable::of_message(message, element, raw_metadata, error.to_string());
+                        one.readable_before = messages.len();
+                        unreadable.push(one);
                     }
                 }
             })?;
         if let Some(error) = whole {
             let row = (*first, *size, (*attempt, *released), *time);
-            unreadable.push(Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string()));
+            let mut all = Unreadable::of_row(row, batch, metadata.as_ref(), error.to_string());
+            all.readable_before = messages.len();
+            unreadable.push(all);
         }
-        for Unreadable { id, reason, own: kept, .. } in &mut unreadable[before..] {
-            *kept = own.map(str::to_owned);
+        for one in &mut unreadable[before..] {
+            let at = usize::try_from(one.id.wrapping_sub(*first)).unwrap_or_default();
+            one.keys = keys.iter().skip(at).take(one.count()).map(|key| (*key).into()).collect();
+            one.own = own.map(str::to_owned);
+            let Unreadable { id, reason, .. } = &*one;
             warn!(queue = self.name(), id, reason, "message payload cannot be decoded");
         }
         Ok(())
@@ -305,9 +313,13 @@ struct Opened<'a> {
     enqueued_at: (SystemTime, Time),
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
+    /// True if the last lease expired, so that the message was leased alone.
+    ran_out: bool,
     released: i32,
     /// The values of the user's own columns, if the row may have to be put back.
     own: Option<&'a str>,
+    /// The keys of the messages, if they were leased from a partition.
+    keys: Vec<&'a str>,
 }
 
 /// The messages of a dequeue.
@@ -319,4 +331,17 @@ pub(crate) struct Dequeued<T> {
     /// True if any message was unreadable. More messages may then be due, even if none was
     /// returned.
     pub met_unreadable: bool,
+}
+
+impl<T> Default for Dequeued<T> {
+    fn default() -> Self {
+        Self { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false }
+    }
+}
+
+impl<T> Dequeued<T> {
+    /// Returns the number of messages, including unreadable ones.
+    pub fn count(&self) -> usize {
+        self.messages.len() + self.unreadable.iter().map(Unreadable::count).sum::<usize>()
+    }
 }

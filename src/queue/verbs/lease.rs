@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// The delay before an unreadable message is due again, for a consumer that can read it.
+pub(crate) const UNREADABLE_AGAIN: Duration = Duration::from_secs(1);
+
 impl<T: Payload> Queue<T> {
     /// Dequeues up to `n` messages. Returns no messages if no readable message is due.
     pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
@@ -61,11 +64,11 @@ impl<T: Payload> Queue<T> {
     /// Returns the readable messages, and fails the attempts of unreadable ones.
     pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
         for unreadable in dequeued.unreadable {
-            let (queue, pause) = (self.clone(), Duration::from_secs(1));
+            let queue = self.clone();
             let leases: Vec<Lease> = unreadable.leases().collect();
             // Ignores an error. If the retry fails, the lease expires, which counts the attempt as
             // well.
-            tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
+            tokio::spawn(async move { queue.retry(leases, UNREADABLE_AGAIN, unreadable.reason).await });
         }
         dequeued.messages
     }
@@ -109,12 +112,14 @@ impl<T: Payload> Queue<T> {
         done: impl IntoIterator<Item = L>,
         request: impl Into<Dequeue>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        self.ack_and_lease_soon(done, request.into().without_wait()?, true, None, None).await
+        let request = request.into().without_wait()?;
+        let (dequeued, lost) = self.ack_and_lease_soon(done, request, true, None, None).await?;
+        Ok((self.readable(dequeued), lost))
     }
 
     /// Acknowledges and leases, after a pause if `linger` is set. If `holder` is set, leases from
     /// that worker's partitions. If `apart` is set, a message whose lease expired is returned
-    /// alone.
+    /// alone. The caller fails the attempts of unreadable messages.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -122,7 +127,7 @@ impl<T: Payload> Queue<T> {
         apart: bool,
         holder: Option<i64>,
         linger: Option<Linger>,
-    ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+    ) -> Result<(Dequeued<T>, Vec<i64>)> {
         let (done, n, time) = (checked(self.shared.name(), done)?, request.n(), request.lease());
         let how = match holder {
             Some(holder) => DequeueMode::Lanes(holder, time),
@@ -130,10 +135,8 @@ impl<T: Payload> Queue<T> {
             None => DequeueMode::LeaseTogether(time),
         };
         if done.is_empty() {
-            let dequeued = self.shared.dequeue(n, how).await?;
-            return Ok((self.readable(dequeued), Vec::new()));
+            return Ok((self.shared.dequeue(n, how).await?, Vec::new()));
         }
-        let (dequeued, lost) = self.shared.ack_and_lease(done, (n, how), linger).await?;
-        Ok((self.readable(dequeued), lost))
+        self.shared.ack_and_lease(done, (n, how), linger).await
     }
 }

@@ -1,7 +1,7 @@
 //! The verbs of a queue, one file for each, with its whole exchange with the server.
 
 mod lane_of;
-pub(super) mod dequeue;
+pub(crate) mod dequeue;
 mod wait;
 mod enqueue;
 mod columns;
@@ -10,7 +10,7 @@ mod take_in;
 mod take;
 mod ack;
 mod ack_and_lease;
-pub(super) mod lease;
+pub(crate) mod lease;
 pub(crate) mod dead;
 pub(crate) mod archive;
 pub(crate) mod by_id;

@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn lease(held: &mut Held<usize>, messages: usize, bytes: usize, now: Instant) {
-        held.leased((0..messages as i64).map(|nr| message(1024 + nr, bytes)).collect(), now);
+        held.leased((0..messages as i64).map(|nr| message(1024 + nr, bytes)).collect(), Vec::new(), now);
     }
 
     fn room(held: &Held<usize>) -> usize {
@@ -155,7 +155,7 @@ mod tests {
         let now = Instant::now();
         let mut held = held(Some(1), now);
         let of_key = |id| Message { key: Some("a key".into()), ..message(id, 100) };
-        held.leased((1024..1034).map(of_key).collect(), now);
+        held.leased((1024..1034).map(of_key).collect(), Vec::new(), now);
         let nr = held.hand();
         held.next(nr, 1, false, now).expect("it waits");
         assert_eq!(room(&held), 0);

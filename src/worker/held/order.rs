@@ -221,6 +221,14 @@ impl<T> Order<T> {
         next
     }
 
+    /// Records an arriving message of the key that is unreadable. The messages that wait are earlier
+    /// ones, so they stay. Later ones are refused until the server has ended the lease.
+    pub fn unreadable(&mut self, name: &Arc<str>, lease: Lease) {
+        if self.is_ordered() {
+            self.bar(name, lease);
+        }
+    }
+
     /// Records that a message of the key will be delivered again. The messages behind it go back,
     /// and the call returns their rows. If a lease is given, the key is barred until the server has
     /// ended it.

@@ -25,7 +25,7 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
 /// Leases one row, and starts `hands` tasks that each hold one of its messages.
 fn held(messages: i64, hands: usize, now: Instant) -> Held<()> {
     let mut held = Held::new(LEASE, None, now);
-    held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), now);
+    held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), Vec::new(), now);
     for _ in 0..hands {
         let nr = held.hand();
         held.next(nr, 1, true, now).expect("one waits");
@@ -145,7 +145,7 @@ fn messages_that_cannot_start_soon_are_given_back() {
 fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
-    held.leased(vec![message(1024, false)], now + SECOND * 60);
+    held.leased(vec![message(1024, false)], Vec::new(), now + SECOND * 60);
     assert!(has_no_duties(held.beat(now + SECOND * 60, true, true)));
 }
 
@@ -155,13 +155,13 @@ fn isolated_message_stops_leasing_until_it_has_lived_a_while() {
     let mut held = held(1, 1, now);
     assert_eq!(held.room(9, 1), 9);
     held.finish(0, [Decision::Done], now);
-    held.leased(vec![message(9000, true)], now);
+    held.leased(vec![message(9000, true)], Vec::new(), now);
     assert_eq!(held.room(9, 1), 0);
     let nr = held.hand();
     held.next(nr, 1, false, now).expect("it waits");
     held.finish(nr, [Decision::Done], now);
     assert!(held.room(9, 1) >= 9, "it is done");
-    held.leased(vec![message(9100, true)], now);
+    held.leased(vec![message(9100, true)], Vec::new(), now);
     let nr = held.hand();
     held.next(nr, 1, false, now + SECOND).expect("it waits");
     held.settle();
@@ -174,9 +174,9 @@ fn isolated_message_stops_leasing_until_it_has_lived_a_while() {
 fn isolated_message_begins_alone_and_nothing_begins_beside_it() {
     let now = Instant::now();
     let mut held = held(4, 2, now);
-    held.leased(vec![message(9000, true)], now);
-    held.leased(vec![message(9100, true)], now);
-    held.leased(vec![message(9200, false)], now);
+    held.leased(vec![message(9000, true)], Vec::new(), now);
+    held.leased(vec![message(9100, true)], Vec::new(), now);
+    held.leased(vec![message(9200, false)], Vec::new(), now);
     let nr = held.hand();
     assert_eq!((held.ready(now), held.room(9, 1)), (2, 0), "what came before it runs before it, and no more is leased");
     assert_eq!(held.next(nr, 9, false, now).map(|begun| begun.messages.len()), Some(2));
@@ -202,8 +202,8 @@ fn isolated_message_begins_alone_and_nothing_begins_beside_it() {
 fn isolated_message_and_others_wait_a_second_for_each_other() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
-    held.leased(vec![message(9000, true)], now);
-    held.leased(vec![message(9100, false)], now);
+    held.leased(vec![message(9000, true)], Vec::new(), now);
+    held.leased(vec![message(9100, false)], Vec::new(), now);
     let (one, two) = (held.hand(), held.hand());
     assert!(!held.beat(now + SECOND, false, false).changed);
     assert!(held.next(one, 1, false, now + SECOND).is_none(), "the other runs");
@@ -220,7 +220,7 @@ fn isolated_message_and_others_wait_a_second_for_each_other() {
 fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
     let mut held = held(10, 2, now);
-    held.leased(vec![message(9000, true)], now);
+    held.leased(vec![message(9000, true)], Vec::new(), now);
     let beat = held.beat(now + SECOND, true, true);
     assert_eq!(ids(&beat.release), (1026..1034).rev().collect::<Vec<_>>());
     assert_eq!(held.room(9, 1), 0, "it waits");
@@ -243,10 +243,10 @@ fn isolated_message_behind_others_of_its_key_delays_no_other() {
     let of_key = |id, ran_out| Message { key: Some("a key".into()), ..message(id, ran_out) };
     for how in ["late", "failed", "done"] {
         let mut held = Held::new(LEASE, Some(1), now);
-        held.leased(vec![of_key(1024, false)], now);
+        held.leased(vec![of_key(1024, false)], Vec::new(), now);
         let nr = held.hand();
         held.next(nr, 1, false, now).expect("it waits");
-        held.leased(vec![of_key(9000, true)], now);
+        held.leased(vec![of_key(9000, true)], Vec::new(), now);
         assert_eq!((held.room(9, 1), held.ready(now)), (9, 0), "it waits behind the first of its key");
         match how {
             "late" => assert_eq!(ids(&held.beat(now + LEASE, true, true).release), [9000]),
@@ -275,7 +275,7 @@ fn no_more_is_asked_for_than_could_be_kept_twice() {
     let nr = held.hand();
     for rest in [50, 1] {
         held.fetching(now);
-        held.leased((1024..2048).map(of_key).collect(), now);
+        held.leased((1024..2048).map(of_key).collect(), Vec::new(), now);
         let rests: Vec<_> = held.full().into_iter().map(|(_, rest)| rest).collect();
         assert_eq!(rests, [Duration::from_millis(rest)], "as long as half of it may take");
         let back = held.give_back();
@@ -287,13 +287,13 @@ fn no_more_is_asked_for_than_could_be_kept_twice() {
         assert_eq!(held.room(5000, 1), 130);
     }
     held.fetching(now);
-    held.leased(Vec::new(), now);
+    held.leased(Vec::new(), Vec::new(), now);
     assert_eq!(held.room(5000, 1), 130, "nothing came");
     for more in [260, 520] {
         held.fetching(now);
         let others =
             (0..more / 2).map(|nr| Message { key: Some(format!("key {nr}").into()), ..message(4096 + nr, false) });
-        held.leased(others.collect(), now);
+        held.leased(others.collect(), Vec::new(), now);
         while held.next(nr, 1, false, now).is_some() {
             held.finish(nr, [Decision::Done], now + Duration::from_micros(10));
         }
@@ -328,7 +328,7 @@ fn abandoned_messages_are_named_once() {
 fn policy_counts_attempts_without_releases() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
-    held.leased(vec![Message { attempt: 7, released: 5, ..message(1024, false) }], now);
+    held.leased(vec![Message { attempt: 7, released: 5, ..message(1024, false) }], Vec::new(), now);
     let nr = held.hand();
     held.next(nr, 1, false, now).expect("it waits");
     assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
@@ -342,13 +342,13 @@ fn key_never_exceeds_its_rate_however_late_the_worker_is() {
     let rate = Arc::new(Rate { each: EACH, whole: EACH, full_in: Duration::ZERO });
     let mut held = Held::new(LEASE, Some(1), began);
     let of_key = |id| Message { key: Some("a key".into()), rate: Some(rate.clone()), ..message(id, false) };
-    held.leased((1024..1054).map(of_key).collect(), began);
+    held.leased((1024..1054).map(of_key).collect(), Vec::new(), began);
     let (nr, mut times) = (held.hand(), Vec::new());
     for step in 0..60_u32 {
         // The worker pauses from time to time, and the order of its two actions alternates.
         let now = began + Duration::from_millis(u64::from(step * 40 + step / 7 * 350));
         if step % 2 == 0 {
-            held.leased(Vec::new(), now);
+            held.leased(Vec::new(), Vec::new(), now);
         }
         if step % 3 != 0 {
             held.open(now);

@@ -157,19 +157,28 @@ impl Holder {
         self.fetch = Fetch::Sent(n);
     }
 
-    pub fn fetched(&mut self, protocol: &Protocol, leases: Vec<Lease>) {
+    /// Receives messages. The message at the position `unreadable` is unreadable, and fails.
+    pub fn fetched(&mut self, protocol: &Protocol, leases: Vec<Lease>, unreadable: Option<usize>) {
+        let failed = unreadable.map(|nr| leases[nr]);
+        let is_passed = protocol.defect == Some(Defect::UnreadableIsPassed);
         let ready = self.order(protocol, |order| {
-            let ready: Vec<Lease> = leases
-                .into_iter()
-                .filter_map(|lease| match order.arrive(message(lease), *NOW) {
-                    Arrival::Ready(ready) => Some(ready.message.lease()),
-                    Arrival::Kept | Arrival::Refused(_) => None,
-                })
-                .collect();
+            let mut ready = Vec::new();
+            for lease in leases {
+                if failed == Some(lease) {
+                    if !is_passed {
+                        order.unreadable(&KEY, lease);
+                    }
+                } else if let Arrival::Ready(arrived) = order.arrive(message(lease), *NOW) {
+                    ready.push(arrived.message.lease());
+                }
+            }
             order.fetched(*NOW);
             ready
         });
         self.ready.extend(ready);
+        if let Some(failed) = failed {
+            self.send(End::Retry, vec![failed]);
+        }
     }
 
     /// Loses the answer to the current lease statement.
@@ -178,7 +187,7 @@ impl Holder {
         if !matches!(lost, Fetch::Told(_)) {
             self.ghost = Some((self.number, lost));
         }
-        self.fetched(protocol, Vec::new());
+        self.fetched(protocol, Vec::new(), None);
         if protocol.defect != Some(Defect::SameNumber) {
             self.number += protocol.holders as u8;
         }

@@ -14,6 +14,7 @@ use self::{
     protocol::Protocol,
     server::Server,
 };
+use crate::queue::message::Lease;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
@@ -22,6 +23,7 @@ struct State {
     /// Marks the messages whose last handler completed.
     handled: Vec<bool>,
     failures: u8,
+    unreadable: u8,
     given_up: u8,
     losses: u8,
     crashes: u8,
@@ -39,6 +41,8 @@ enum Step {
     List(usize),
     Lease(usize),
     Answer(usize),
+    /// The answer arrives, and the message at a position in it is unreadable.
+    Unreadable(usize, usize),
     Lose(usize),
     /// The server continues a statement whose client is gone.
     Haunt(usize),
@@ -73,6 +77,13 @@ impl State {
         self.overtook |= protocol.per_key == 1 && earlier.into_iter().any(is_open);
         let running = self.holders.iter().flat_map(|holder| &holder.running);
         self.crowded |= running.filter(|lease| self.server.is_live(**lease)).count() > protocol.per_key;
+    }
+
+    /// Records that a delivery failed. A failure after the end of the lease has no effect.
+    fn fail(&mut self, lease: Lease) {
+        if self.server.is_live(lease) {
+            self.handled[lease.id as usize] = false;
+        }
     }
 
     /// Performs the next half of a lease statement on the server: it lists the partitions, or
@@ -110,7 +121,7 @@ impl State {
                 let listed = self.server.list(number);
                 let leases = self.server.lease(protocol, number, n, listed);
                 self.holders[at].fetch = Fetch::None;
-                self.holders[at].fetched(protocol, leases);
+                self.holders[at].fetched(protocol, leases, None);
             } else if self.holders[at].has_back() {
                 self.holders[at].give_back(protocol);
             } else if let Some(sent) = self.holders[at].sent.first() {
@@ -139,6 +150,7 @@ impl Model for Protocol {
             holders: (0..self.holders).map(|nr| Holder::new(nr as u8 + 1)).collect(),
             handled: vec![false; self.messages],
             failures: self.failures,
+            unreadable: self.unreadable,
             given_up: self.given_up,
             losses: self.losses,
             crashes: self.crashes,
@@ -174,6 +186,11 @@ impl Model for Protocol {
                 Fetch::Listed(..) => Step::Lease(at),
                 Fetch::Told(_) => Step::Answer(at),
             });
+            if let Fetch::Told(leases) = &holder.fetch
+                && state.unreadable > 0
+            {
+                steps.extend((0..leases.len()).map(|nr| Step::Unreadable(at, nr)));
+            }
             match holder.fetch {
                 Fetch::None if self.crashes == 0 => steps.push(Step::Fetch(at, 1)),
                 _ if is_first && state.losses > 0 && holder.ghost.is_none() => steps.push(Step::Lose(at)),
@@ -221,7 +238,15 @@ impl Model for Protocol {
                 let Fetch::Told(leases) = std::mem::replace(&mut state.holders[at].fetch, Fetch::None) else {
                     return None;
                 };
-                state.holders[at].fetched(self, leases);
+                state.holders[at].fetched(self, leases, None);
+            }
+            Step::Unreadable(at, nr) => {
+                let Fetch::Told(leases) = std::mem::replace(&mut state.holders[at].fetch, Fetch::None) else {
+                    return None;
+                };
+                state.unreadable -= 1;
+                state.fail(leases[nr]);
+                state.holders[at].fetched(self, leases, Some(nr));
             }
             Step::Lose(at) => {
                 state.losses -= 1;
@@ -239,10 +264,7 @@ impl Model for Protocol {
             }
             Step::Fail(at) => {
                 state.failures -= 1;
-                let lease = state.holders[at].running[0];
-                if state.server.is_live(lease) {
-                    state.handled[lease.id as usize] = false;
-                }
+                state.fail(state.holders[at].running[0]);
                 state.holders[at].failed(self, false);
             }
             Step::Lost(at) => state.holders[at].failed(self, true),

@@ -16,6 +16,8 @@ pub(super) struct Protocol {
     pub attempts: i32,
     /// The maximum number of failing handlers.
     pub failures: u8,
+    /// The maximum number of deliveries whose payload is unreadable.
+    pub unreadable: u8,
     /// The maximum number of messages that are given up although they could run.
     pub given_up: u8,
     /// True if acknowledgements are executed immediately.
@@ -36,6 +38,8 @@ pub(super) enum Defect {
     NothingGoesBack,
     /// Messages are accepted while other messages are being given back.
     NoBar,
+    /// Messages behind an unreadable message are run.
+    UnreadableIsPassed,
     /// A message that waits for its retry does not block its key.
     KeyNotHeld,
     /// A renewal extends the leases in a partition, but not the hold on the partition.
