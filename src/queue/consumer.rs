@@ -26,7 +26,6 @@ use crate::{
             Lease, Message,
             dequeue::Dequeue,
             failure::{Failure, LONGEST},
-            is_short_of,
             payload::Payload,
         },
         verbs::direct::Mailbox,
@@ -181,8 +180,8 @@ impl<T: Payload> Consumer<T> {
         let paused = linger.as_ref().map(Linger::rings);
         let fits = self.queue.shared.fitting(n);
         let (dequeued, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
+        self.dequeued(rings, paused.as_ref(), dequeued.is_short_of(fits));
         let messages = self.queue.readable(dequeued);
-        self.dequeued(rings, paused.as_ref(), is_short_of(&messages, fits));
         if n > 0 && messages.is_empty() {
             return match self.until_some(request, DequeueMode::Lease(request.lease())).await {
                 Ok(messages) => Ok((messages, lost)),

@@ -13,11 +13,7 @@ use tracing::warn;
 
 use crate::{
     error::{Result, text_of},
-    queue::{
-        consumer::Consumer,
-        message::{is_short_of, payload::Payload},
-        wait::linger::Linger,
-    },
+    queue::{consumer::Consumer, message::payload::Payload, wait::linger::Linger},
     worker::{exchange::StepExchange, hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
@@ -150,7 +146,7 @@ impl<T: Payload> Station<T> {
             self.keep_one(&mut free);
             exchange.await
         };
-        let (found, is_short) = (dequeued.messages.len(), is_short_of(&dequeued.messages, n));
+        let (found, is_short) = (dequeued.count(), dequeued.is_short_of(n));
         {
             let mut held = self.held();
             held.leased(dequeued.messages, dequeued.unreadable, arrived);

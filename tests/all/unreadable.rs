@@ -7,11 +7,11 @@ mod lost;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::time::timeout;
+use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::{Client, error::SqlState};
-use trunkline::{Db, Failure, Json, Message, Queue, Settings, Wait};
+use trunkline::{Db, Failure, Json, Message, Queue, Settings, Wait, Worker};
 
-use crate::fixture::{Place, SOON, connect, eventually, place};
+use crate::fixture::{Place, Runs, SOON, connect, eventually, place};
 
 const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
 
@@ -86,6 +86,27 @@ async fn leased() {
         assert_eq!(got.await, GOOD);
         died(&sql).await;
     }
+}
+
+/// A worker of one message at a time leases nothing readable for a while.
+#[tokio::test(flavor = "multi_thread")]
+async fn leased_by_a_worker_that_does_not_wait_behind_them() {
+    let Place { queue, sql, db: _db, .. } = place::<Json<u64>>(Settings::new("jsonb").max_attempts(1)).await;
+    for payload in ["\"x\""; 20].into_iter().chain(["1"]) {
+        sql.execute("select trunkline.enqueue('q', $1::text::jsonb)", &[&payload]).await.expect("enqueued");
+    }
+    let (tells, mut told) = mpsc::unbounded_channel();
+    let waits = tells.clone();
+    let worker = Worker::new(queue, move |_: Message<Json<u64>>| {
+        tells.send("handled").expect("the test listens");
+        async { Ok::<(), Failure>(()) }
+    });
+    let worker = worker.before_wait(move || waits.send("waits").expect("the test listens"));
+    let runs = Runs::start(worker.concurrency(1).wait(Wait::Notify));
+    let first = timeout(SOON, told.recv()).await.expect("in time");
+    assert_eq!(first, Some("handled"), "it waits only once nothing is due");
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.dead), (1, 20), "{summary:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,6 +82,8 @@ pub(crate) struct Unreadable {
     pub keys: Vec<Arc<str>>,
     /// The number of readable messages that the same dequeue returns before these messages.
     pub readable_before: usize,
+    /// True if the last lease expired, so that the message was leased alone.
+    pub ran_out: bool,
 }
 
 impl Unreadable {
@@ -105,6 +107,7 @@ impl Unreadable {
             reason: reason_of(reason),
             keys: Vec::new(),
             readable_before: 0,
+            ran_out: false,
         }
     }
 
@@ -128,6 +131,7 @@ impl Unreadable {
             reason: reason_of(reason),
             keys: Vec::new(),
             readable_before: 0,
+            ran_out: false,
         }
     }
 

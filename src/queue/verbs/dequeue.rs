@@ -273,7 +273,7 @@ impl Shared {
         for one in &mut unreadable[before..] {
             let at = usize::try_from(one.id.wrapping_sub(*first)).unwrap_or_default();
             one.keys = keys.iter().skip(at).take(one.count()).map(|key| (*key).into()).collect();
-            one.own = own.map(str::to_owned);
+            (one.own, one.ran_out) = (own.map(str::to_owned), *ran_out);
             let Unreadable { id, reason, .. } = &*one;
             warn!(queue = self.name(), id, reason, "message payload cannot be decoded");
         }
@@ -343,5 +343,13 @@ impl<T> Dequeued<T> {
     /// Returns the number of messages, including unreadable ones.
     pub fn count(&self) -> usize {
         self.messages.len() + self.unreadable.iter().map(Unreadable::count).sum::<usize>()
+    }
+
+    /// Returns true if no other message is due after a lease of up to `n` messages. A message with
+    /// an expired lease is returned alone, while others may be due.
+    pub fn is_short_of(&self, n: usize) -> bool {
+        let is_apart = self.messages.first().is_some_and(|message| message.ran_out)
+            || self.unreadable.first().is_some_and(|message| message.ran_out);
+        self.count() < n && !is_apart
     }
 }

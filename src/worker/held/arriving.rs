@@ -20,7 +20,7 @@ impl<T> Held<T> {
         if self.waiting.is_empty() {
             self.started = now; // without a waiting message, no message could start earlier
         }
-        if !messages.is_empty() {
+        if !messages.is_empty() || !unreadable.is_empty() {
             self.misses = 0;
         }
         // If keys have a rate, the partition's next worker relies on the latest time at which this
@@ -143,7 +143,9 @@ mod tests {
     fn unreadable_messages_need_neither_order_nor_readable_ones() {
         let now = Instant::now();
         let mut held = Held::<()>::new(LEASE, None, now);
+        assert_eq!(held.asked_in_vain(true), 1);
         held.leased(Vec::new(), vec![unreadable(1024, 0), unreadable(1025, 0)], now);
+        assert_eq!(held.asked_in_vain(true), 1, "the lease found messages");
         assert_eq!(leases(&held.settle()), (vec![], vec![1024, 1025]));
         held.settled(2, ToSettle::default(), now);
         assert!(held.is_empty());

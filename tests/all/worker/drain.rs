@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use trunkline::{Draft, Failure, Limits, Message, RetryPolicy, Settings, Worker};
+use trunkline::{Draft, Failure, Json, Limits, Message, RetryPolicy, Settings, Worker};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
@@ -37,6 +37,17 @@ async fn drain_with_nothing_due_ends_at_once() {
     let worker = Worker::new(queue, |_message| async { Ok::<(), Failure>(()) });
     let summary = timeout(SOON, worker.drain()).await.expect("it ends").expect("it works");
     assert_eq!(summary.done, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_reaches_messages_behind_unreadable_ones() {
+    let Place { queue, sql, .. } = place::<Json<u64>>(Settings::new("jsonb").max_attempts(1)).await;
+    for payload in ["\"x\"", "\"y\"", "\"z\"", "1"] {
+        sql.execute("select trunkline.enqueue('q', $1::text::jsonb)", &[&payload]).await.expect("enqueued");
+    }
+    let worker = Worker::new(queue, |_: Message<Json<u64>>| async { Ok::<(), Failure>(()) });
+    let summary = timeout(SOON, worker.concurrency(1).drain()).await.expect("it ends").expect("it works");
+    assert_eq!((summary.done, summary.dead), (1, 3), "{summary:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
