@@ -1,9 +1,10 @@
 create or replace function trunkline.repair_sequence(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 -- Sets the sequence of a queue above every id in the queue, for a database whose sequences fell behind its tables:
--- after a switch to a logical replica, or a restore of data alone. Returns the next id. Ids in the upper half of the
--- number range are ignored: the sequence never gave them out, so they were written manually. If the
--- sequence continued above them, it could run out of numbers, and nothing could be enqueued.
+-- after a switch to a logical replica, or a restore of data alone. Returns the next id. Ids of messages that are gone
+-- are not known to the function, so new messages may get them; docs/operations.md (Backup) has a statement that skips
+-- them. Ids in the upper half of the number range are ignored: the sequence never gave them out, so they were written
+-- manually. If the sequence continued above them, it could run out of numbers, and nothing could be enqueued.
 --
 -- Producers can call nextval at the same time, so a healthy sequence is not touched, and one that is a little behind is
 -- advanced by nextval.

@@ -58,5 +58,5 @@ async fn lost_commits_repeat_ids_and_attempts_unless_sequences_jump() {
 
     sql.batch_execute(jump()).await.expect("advanced");
     let next = enqueue(&queue, [200]).await[0];
-    assert!(next > stale.id + 1024 * 999_000 && next % 1024 == 0, "{next}");
+    assert!(next > stale.id + 1024 * 999_999_000 && next % 1024 == 0, "{next}");
 }

@@ -8,7 +8,7 @@ use std::{
 
 use trunkline::{Changes, Db, Draft, Lease, Limits, Message, Schedule, Settings, Unique, Worker};
 
-use super::{compacted, server::Server, tools::Tools};
+use super::{compacted, jump, server::Server, tools::Tools};
 use crate::fixture::{connect, within};
 
 /// A subscriber may report its progress only every ten seconds.
@@ -34,9 +34,10 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
 
     // Creates a queue whose number of partitions has grown, and in which a key's first message
     // waits for its retry. Creates a second queue with a claimed unique key, and a limit, a pause
-    // and a schedule.
+    // and a schedule, and an empty third one.
     db.create_queue("keys", &Settings::new("int8").partitions(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
+    db.create_queue("empty", &Settings::new("int8")).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");
     keys.enqueue(draft(0)).await.expect("enqueued");
     let fails = "select trunkline.retry('keys', id, attempt, '1 hour', 'later') from trunkline.lease_partition('keys')";
@@ -80,6 +81,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
         compacted(&sql, queue).await;
     }
     keys.enqueue(draft(99)).await.expect("enqueued");
+    let gone = acknowledged(&db).await;
     // Moves the position of the relay, which continues to read.
     let moves = "update trunkline.relay set position = '2', confirmed = 2 where name = 'orders from nats'";
     sql.batch_execute(moves).await.expect("moved");
@@ -108,6 +110,7 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     replica.batch_execute("drop subscription moves").await.expect("no replica any more");
     drop((keys, once, db, sql));
     replica.batch_execute("select trunkline.rebuild(name) from trunkline.queue").await.expect("rebuilt");
+    replica.batch_execute(jump()).await.expect("advanced");
 
     let db = Db::connect(&there.url()).await.expect("connected");
     db.migrate().await.expect("there is nothing to do");
@@ -118,6 +121,8 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(db.schedules().await.expect("listed")[0].name, "yearly");
     let came_along: String = replica.query_one(CAME_ALONG, &[]).await.expect("read").get(0);
     assert_eq!(came_along, "orders from nats at 2, moving 7, moved 8 as 9");
+    let next = db.queue::<i64>("empty").await.expect("opened").enqueue(3).await.expect("enqueued").id();
+    assert!(next > gone, "{next} was the id of a message that was acknowledged before the switch");
     db.resume_queue("once").await.expect("resumed");
     let once = db.queue::<i64>("once").await.expect("opened");
     let again = once.enqueue(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
@@ -147,6 +152,20 @@ const RELAY_AND_MOVES: &str = "
 const CAME_ALONG: &str =
     "select format('%s at %s, moving %s, moved %s as %s', r.name, r.position, m.id, n.id, n.became)
      from trunkline.relay r join trunkline.moving m using (queue) join trunkline.moved n using (queue)";
+
+/// Enqueues and acknowledges messages, whose ids no table has when the replica is used. Returns the
+/// highest id.
+async fn acknowledged(db: &Db) -> i64 {
+    let empty = db.queue::<i64>("empty").await.expect("opened");
+    let mut highest = 0;
+    for nr in 0..3 {
+        highest = empty.enqueue(nr).await.expect("enqueued").id();
+    }
+    let leased = empty.lease(9).await.expect("leased");
+    assert_eq!(leased.len(), 3);
+    empty.ack(&leased).await.expect("acknowledged");
+    highest
+}
 
 /// Runs a worker until nothing is due. Returns the payloads that it handled, at least `least` of
 /// them.
