@@ -3,18 +3,23 @@ create or replace function trunkline.compact(
 ) returns table (freed bigint, refused text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives the disk space of deleted rows back to the system, even while an old snapshot prevents vacuum from doing so.
--- Returns the number of freed bytes. If deleted rows occupy space, but the call freed nothing,
--- returns the reason; call the function again later. Copies the messages into an empty file. Other
+-- Copies the messages into an empty file. Returns the number of freed bytes. If something was in
+-- the way, such as a session, also returns the reason; call the function again later. Other
 -- sessions wait: for at most 20 ms until no session uses the table, and then for about 1 ms per MB
--- of rows. The library's consumers call it with if_held for tables of 32 MB or more: every ten
+-- of the table. The library's consumers call it with if_held for tables of 32 MB or more: every ten
 -- seconds, or as rarely as every minute while calls free nothing. If all consumers use SQL, call it
 -- with if_held from a cron job.
 --
 -- at_least: the minimum number of bytes to free. If messages occupy more than a tenth of the space,
--- the function does nothing. max_pause: if copying would probably take longer, it does nothing.
--- if_held: it does nothing while vacuum can remove the rows. Vacuum cannot while a session or a
--- prepared transaction is older than a minute or 20,000 transactions, or while a replication slot
--- or a standby holds back 20,000 transactions.
+-- the function frees nothing and returns no reason.
+--
+-- max_pause: if copying would probably take longer, the function does nothing. For each second, the
+-- table may have 1.5 GB, and its messages 50 MB and 100,000 rows. If there are more messages, it
+-- returns no reason. Other sessions may wait for this time.
+--
+-- if_held: the function does nothing while vacuum can remove the rows. Vacuum cannot while a
+-- session or a prepared transaction is older than a minute or 20,000 transactions, or while a
+-- replication slot or a standby holds back 20,000 transactions.
 --
 -- A transaction above read committed whose snapshot is older than the copy sees an empty queue afterwards, as after
 -- `truncate`. Nothing is copied while pg_dump runs.

@@ -18,7 +18,9 @@ Deleted rows occupy disk space until vacuum removes them, which it cannot do whi
 is open. This command copies the messages, which are few then, into an empty file. Programs that consume
 with the library do so by themselves, for tables of 32 MB or more. If all consumers use SQL, run this
 command with --if-held from a cron job. If a session is in the way, the command frees 0 bytes, and writes
-the reason to standard error. The role needs the rights of a consumer.
+the reason to standard error. It writes no reason if messages occupy more than a tenth of the space, or
+if they have more than 50 MB or 100,000 rows for each second of --max-pause. The role needs the rights
+of a consumer.
 
 Example:
   trunkline compact emails")]
