@@ -8,12 +8,13 @@ select 'wrong', substr(s.relname, strpos(s.relname, '_') + 1),
             then 'Autovacuum is turned off for this table.'
             when v.is_held
             then 'A vacuum ran, but an old transaction holds the rows: see the findings about sessions, slots, standbys and prepared transactions.'
-                 || coalesce(' The table cannot be compacted either while ' || u.who || '.', '')
+                 || coalesce(' The table cannot be compacted either while ' || u.who || '.',
+                             case when s.relname !~ '^(dead|archive)_' then ' A compaction removes them, and may stop the queue for up to ten seconds.' end, '')
             else 'Autovacuum does not keep up: its workers are busy elsewhere, its cost delay is too long (autovacuum_vacuum_cost_delay), or a lock blocks it.' end,
        case when o.is_off
             then format('alter table trunkline.%I reset (autovacuum_enabled);', s.relname)
             when v.is_held and s.relname !~ '^(dead|archive)_'
-            then format('select freed, refused from trunkline.compact(%L, max_pause => ''1 minute'');', substr(s.relname, strpos(s.relname, '_') + 1))
+            then format('select freed, refused from trunkline.compact(%L, max_pause => ''10 s'');', substr(s.relname, strpos(s.relname, '_') + 1))
             else format('vacuum (verbose) trunkline.%I;', s.relname) end
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
     select exists (select from pg_options_to_table(c.reloptions) o where o.option_name = 'autovacuum_enabled' and not o.option_value::bool) as is_off) o, lateral (
