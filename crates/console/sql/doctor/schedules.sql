@@ -5,7 +5,7 @@ select 'wrong', s.queue,
        case when u.unreadable then 'Its expression or its time zone is wrong, or the process that looked last does not know them.'
             when s.owed_at is not null then 'The tick is retried at least every five minutes. Until a tick succeeds, the schedule enqueues nothing.'
             when s.placed then 'That tick was dropped. Until a tick succeeds, the schedule enqueues nothing.'
-            else 'A process tries again every hour.' end,
+            else 'Its expression has no date in the future. A process looks again every hour.' end,
        case when not u.unreadable
             then format('select trunkline.fire_schedule(%L); -- enqueues its message now, or fails with the reason', s.name)
             else format('select trunkline.set_schedule(s.name, s.queue, ''0 3 * * *'', s.payload, ''UTC'', s.metadata, s.missed, s.priority, s.key) '

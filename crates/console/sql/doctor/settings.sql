@@ -5,7 +5,7 @@ select f.severity, null::text, format('%s is %s%s', s.name, s.setting, coalesce(
 from (values
     ('fsync', 'off', 'wrong', 'on', 'After a crash of the machine, the whole database may be unreadable.'),
     ('full_page_writes', 'off', 'wrong', 'on', 'A crash during a write can leave a half-written page, which cannot be repaired.'),
-    ('synchronous_commit', 'off', 'advice', 'on', 'A crash loses the commits of the last half second: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.'),
+    ('synchronous_commit', 'off', 'advice', 'on', 'A crash loses the commits of the last 0.6 s: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.'),
     ('synchronous_commit', 'local', 'advice', 'on', 'Commits do not wait for the synchronous standbys. A failover loses the last ones: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.'),
     ('autovacuum', 'off', 'wrong', 'on', 'Rows of queues live for milliseconds. Without autovacuum, their tables only grow.'),
     ('track_counts', 'off', 'wrong', 'on', 'Autovacuum needs these statistics, and vacuums nothing without them.'),
@@ -23,7 +23,7 @@ join pg_settings s on s.name = f.name and s.setting = f.setting
 union all
 -- The settings of this session do not show those of other roles. A setting for a role in this database overrides the role's.
 select 'advice', null, format('synchronous_commit is off for role %I', r.rolname), null,
-       'A crash loses the commits of the last half second of this role: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.',
+       'A crash loses the commits of the last 0.6 s of this role: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.',
        format('alter role %I%s reset synchronous_commit;', r.rolname, case when d.setdatabase <> 0 then format(' in database %I', current_database()) end)
 from (select distinct on (d.setrole) d.setrole, d.setdatabase, lower(split_part(c.setting, '=', 2)) as value
       from pg_db_role_setting d, unnest(d.setconfig) c (setting)
