@@ -16,9 +16,9 @@ Addresses, each available in builds with its feature:
   nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT    from: /STREAM[?subject=FILTER]  relay-nats
   redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]   from: /STREAM                   relay-redis
   kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
-  rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…          from: /QUEUE                    relay-rabbitmq
+  rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…          from: /STREAM                   relay-rabbitmq
 Over TLS: tls://, rediss:// and rabbitmqs://, with ?ca=FILE for a server's own certificates.
-A program with all of them:
+A program with all of them, which you build from the commit of your other programs (--rev COMMIT):
   cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli \
     --features relay
 

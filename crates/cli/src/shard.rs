@@ -33,9 +33,10 @@ workers continue with its messages. The drain waits for delayed messages and lea
 queue is closed on this server: it refuses late messages, and their callers turn to another server.
 At the end no message waits there, and none will.
 
-With --move, waiting messages move to the other servers, each exactly once, with a new id and
-otherwise unchanged. Leased messages are waited for. A message is in transit between two
-transactions; after an interruption the next drain, with --move or without, completes its move.
+With --move, waiting messages move to the other servers, each exactly once. A moved message has a
+new id and no unique key, and is otherwise unchanged. Leased messages are waited for. A message is in
+transit between two transactions; after an interruption the next drain, with --move or without,
+completes its move.
 
 Dead letters and the archive stay on the server; the last line reports how many. Afterwards restart
 the programs with the shorter list, and switch the server off. An interrupted drain continues when it
