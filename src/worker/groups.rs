@@ -127,7 +127,7 @@ impl Groups {
         }
     }
 
-    /// Settles results that have waited since the last heartbeat for the rest of their row.
+    /// Settles results that have waited for the rest of their row since the last heartbeat.
     pub fn beat(&mut self) {
         for group in &mut self.rows {
             if group.partial {

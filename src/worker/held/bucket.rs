@@ -25,8 +25,8 @@ impl Bucket {
         Self { rate, full_at, promised: 0 }
     }
 
-    /// Updates the bucket from a later lease. The rate may have changed, and another worker may
-    /// have owned the partition since the last lease.
+    /// Adopts the rate and the fill level of a later lease. The rate may have changed, and another
+    /// worker may have used tokens since the last lease.
     pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
         self.full_at = self.full_at.max(now + rate.full_in);
         self.rate = rate.clone();
@@ -50,7 +50,7 @@ impl Bucket {
         self.promised += 1;
     }
 
-    /// Removes one promised message, because it does not start.
+    /// Returns the token of a promised message that will not start.
     pub fn take_back(&mut self) {
         self.promised = self.promised.saturating_sub(1);
     }

@@ -128,8 +128,8 @@ class SyncQueue(Generic[T]):
         self._end("bury", messages, reason=sendable(reason))
 
     def extend(self, messages: Deliveries, by: Duration) -> None:
-        """Makes leases end `by` from now: more than zero, at most 365 days. Raises the same
-        errors as `ack`."""
+        """Extends leases: they end `by` from now, which is more than zero and at most 365 days.
+        Raises the same errors as `ack`."""
         self._end("extend", messages, lease=bounded(by))
 
     def release(self, messages: Deliveries) -> None:
@@ -138,7 +138,7 @@ class SyncQueue(Generic[T]):
         self._end("release", messages)
 
     def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
-        """Counts an attempt for messages whose `take` was rolled back, so that a message which
+        """Counts an attempt for messages whose `take` was rolled back, so that a message that
         always fails becomes a dead letter.
 
         Call it after the rollback. The messages are due again after the delay. Raises `LeaseLost`

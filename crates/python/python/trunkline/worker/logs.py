@@ -61,7 +61,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Begun:
-    """The way in which the program logs, for the processes of its handlers."""
+    """The program's settings for logs, which the processes of its handlers use, too."""
 
     level: str
     as_json: bool
@@ -73,7 +73,7 @@ _begun: Begun | None = None
 
 
 def begun() -> Begun | None:
-    """Returns the way in which this process logs, or ``None`` if the program has not begun its logs."""
+    """Returns this process's settings for logs, or ``None`` if the program has not begun its logs."""
     return _begun
 
 
