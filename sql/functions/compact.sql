@@ -11,15 +11,12 @@ create or replace function trunkline.compact(
 -- with if_held from a cron job.
 --
 -- at_least: the minimum number of bytes to free. If messages occupy more than a tenth of the space,
--- the function frees nothing and returns no reason.
---
--- max_pause: if copying would probably take longer, the function does nothing. For each second, the
--- table may have 1.5 GB, and its messages 50 MB and 100,000 rows. If there are more messages, it
--- returns no reason. Other sessions may wait for this time.
---
--- if_held: the function does nothing while vacuum can remove the rows. Vacuum cannot while a
--- session or a prepared transaction is older than a minute or 20,000 transactions, or while a
--- replication slot or a standby holds back 20,000 transactions.
+-- the function frees nothing and returns no reason. max_pause: if copying would probably take
+-- longer, the function does nothing. For each second, the table may have 1.5 GB, and its messages
+-- 50 MB and 100,000 rows. If there are more messages, it returns no reason. Other sessions may wait
+-- for this time. if_held: the function does nothing while vacuum can remove the rows. Vacuum cannot
+-- while a session or a prepared transaction is older than a minute or 20,000 transactions, or while
+-- a replication slot or a standby holds back 20,000 transactions.
 --
 -- A transaction above read committed whose snapshot is older than the copy sees an empty queue afterwards, as after
 -- `truncate`. Nothing is copied while pg_dump runs.

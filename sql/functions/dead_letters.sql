@@ -1,9 +1,10 @@
 create or replace function trunkline.dead_letters(queue text, after bigint default 0, n int default 100)
     returns table (id bigint, enqueued_at timestamptz, dead_at timestamptz, attempt int, error text, payload text, metadata jsonb, key text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Returns a page of dead letters, ordered by id. after: the last id of the previous page; 0 for the first page. n: the
--- maximum number of dead letters on the page. Values of columns that you added are not in the result: they are in the
--- column own of the table trunkline."dead_NAME".
+-- Returns a page of dead letters, ordered by id. Values of columns that you added are not in the result: they are in
+-- the column own of the table trunkline."dead_NAME".
+--
+-- after: the last id of the previous page; 0 for the first page. n: the maximum number of dead letters on the page.
 --
 -- Example:
 --     select id, dead_at, attempt, error, payload from trunkline.dead_letters('emails', after => 0, n => 10);

@@ -2,8 +2,8 @@ create or replace function trunkline.enqueue(queue text, payload anyelement, del
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql as $$
--- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Waiting consumers are
--- woken at the commit.
+-- Enqueues a message whose payload is passed as a value of the queue's type, in the caller's transaction, and returns
+-- its id. Waiting consumers are woken at the commit.
 --
 -- delay: how long until the message is due. metadata: an object of names and string values that
 -- accompanies the payload. priority: from 0, the lowest, in a queue with priorities. unique_key,

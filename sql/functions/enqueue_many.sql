@@ -3,8 +3,10 @@ create or replace function trunkline.enqueue_many(queue text, payloads anyarray,
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues several messages of the payload's own type, up to the queue's max_batch in a row, and returns their ids in
--- order. An empty array enqueues nothing. metadata: one object for each payload, null for a message without metadata.
+-- Enqueues several messages whose payloads are passed as values of the queue's type. A row gets up to the queue's
+-- max_batch of them. Returns their ids in order. An empty array enqueues nothing.
+--
+-- metadata: one object for each payload, null for a message without metadata.
 -- priority: the priority of all the messages. unique_keys: one for each payload, null for a message without a unique
 -- key; see trunkline.enqueue_unique. keys: one for each payload, in a queue with keys.
 --

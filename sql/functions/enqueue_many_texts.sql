@@ -3,7 +3,7 @@ create or replace function trunkline.enqueue_many(queue text, payloads text[], d
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- With payloads text[]: each payload is written as text, and converted to the payload's own type.
+-- With payloads text[]: each payload is written as text, and converted to the queue's type.
 --
 -- Example:
 --     select * from trunkline.enqueue_many('emails', array['{"to": "eve@example.org"}', '{"to": "dan@example.org"}']);

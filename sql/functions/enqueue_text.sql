@@ -2,7 +2,7 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql as $$
--- Like the variant for the payload's own type, but takes the payload as text, which any driver can pass.
+-- Like the variant for a value of the queue's type, but takes the payload as text, which any driver can pass.
 --
 -- Example:
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');

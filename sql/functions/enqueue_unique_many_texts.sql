@@ -2,7 +2,7 @@ create or replace function trunkline.enqueue_unique_many(queue text, payloads te
         replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
     returns table (id bigint, outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- With payloads text[]: each payload is written as text, and converted to the payload's own type.
+-- With payloads text[]: each payload is written as text, and converted to the queue's type.
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "globex"}'], array['acme', null]);

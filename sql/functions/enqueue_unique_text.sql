@@ -2,7 +2,7 @@ create or replace function trunkline.enqueue_unique(queue text, payload text, un
         replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
         out id bigint, out outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Like the variant for the payload's own type, for a payload written as text.
+-- Like the variant for a value of the queue's type, for a payload written as text.
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique('reports', '{"of": "globex"}', 'globex');

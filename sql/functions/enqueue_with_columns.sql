@@ -8,8 +8,10 @@ create or replace function trunkline.enqueue_with_columns(queue text, payload te
 -- columns: an object of names and values. The text of each value is converted to the type of its
 -- column; dates are in ISO format and times in UTC. Arrays and composite values are strings, in the
 -- notation of Postgres. A column that is not named gets its default. delay, metadata, priority,
--- key: as in trunkline.enqueue. Such a message has no unique key. A producer needs a right to the
--- column: grant insert (tenant) on trunkline.queue_emails to producer.
+-- key: as in trunkline.enqueue.
+--
+-- Such a message has no unique key. A producer needs a right to the column: grant insert (tenant) on
+-- trunkline.queue_emails to producer.
 --
 -- Example:
 --     alter table trunkline.queue_emails add column tenant text;

@@ -7,10 +7,12 @@ create or replace function trunkline.grant_rights(role regrole, kind text, queue
 -- may read and delete messages, it can also list, find, cancel, reschedule and purge them, and read dead letters and the
 -- archive.
 -- 'operator' can do what a consumer can, and also enqueue, replay, discard, prune and shift; an operator of all queues
--- also manages schedules and makes their ticks. Only the owner creates, alters, pauses, limits and drops queues. Rights
--- are stored under the role's name: revoke them before you drop the role (also by drop owned), or a role created later
--- under the same name has them. Before you rename a role, revoke its rights, and grant them again to the new name:
--- otherwise the renamed role gets no rights on what is created later, such as the table of a limit.
+-- also manages schedules and makes their ticks.
+--
+-- Only the owner creates, alters, pauses, limits and drops queues. Rights are stored under the role's name: revoke them
+-- before you drop the role (also by drop owned), or a role created later under the same name has them. Before you
+-- rename a role, revoke its rights, and grant them again to the new name: otherwise the renamed role gets no rights on
+-- what is created later, such as the table of a limit.
 --
 -- Example:
 --     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');

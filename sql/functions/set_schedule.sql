@@ -15,9 +15,10 @@ create or replace function trunkline.set_schedule(
 -- metadata: the metadata of each message, to which `schedule` (the name) and `tick` (the time, UTC) are added. missed:
 -- what to do about ticks that were not made within a minute, or before the next tick: `skip` enqueues nothing, `once`
 -- enqueues one message for all of them, `each` enqueues one per tick, for at most the last 1,000. priority: the priority of each message, from 0,
--- the lowest, in a queue with priorities. key: the key of each message, in a queue with keys. Some errors, such as a
--- field that is out of bounds, are found only by a process that makes ticks; they then appear in the column problem of
--- trunkline.schedule.
+-- the lowest, in a queue with priorities. key: the key of each message, in a queue with keys.
+--
+-- Some errors, such as a field that is out of bounds, are found only by a process that makes ticks; they then appear in
+-- the column problem of trunkline.schedule.
 --
 -- Example:
 --     select trunkline.set_schedule('reminders', 'emails', '0 9 * * mon-fri', '{"kind": "reminder"}', zone => 'Europe/Berlin');

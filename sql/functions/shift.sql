@@ -5,9 +5,9 @@ create or replace function trunkline.shift(queue text, passed interval) returns 
 -- much. Leases, retries and delays are due times, so a lease that would end within this time has expired. All past
 -- events (enqueued, died, archived) move back by the same time. Waiting consumers are woken at the commit. The next
 -- ticks of the queue's schedules also come sooner by this much, and the queue's rate refills by it. Returns how many
--- messages are in the queue.
+-- messages are in the queue. Waits for transactions that have locked messages of the queue.
 --
--- passed: at least zero and at most 36500 days. Waits for transactions that have locked messages of the queue.
+-- passed: at least zero and at most 36500 days.
 --
 -- Example:
 --     select trunkline.shift('emails', '1 hour');

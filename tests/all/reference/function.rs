@@ -1,12 +1,12 @@
 //! A file of `sql/functions`, as the reference presents it.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use crate::house::files;
 
 pub struct Function {
     pub name: String,
-    /// The comment above the function, one paragraph per line.
+    /// The description of the function, one paragraph or list item per line.
     pub comment: String,
     /// Statements for psql. Empty if the function is not for users.
     pub example: String,
@@ -26,7 +26,7 @@ impl Function {
         let name = signature.strip_prefix("trunkline.").and_then(|rest| rest.split('(').next()).expect("a name");
         Self {
             name: name.to_owned(),
-            comment: paragraphs(&comment),
+            comment: paragraphs(&comment, signature),
             example: example.join("\n"),
             signature: signature.replace("\n    returns", " returns"),
         }
@@ -39,9 +39,34 @@ fn indented(line: &str) -> &str {
 }
 
 /// Joins the lines of each paragraph. An empty line separates two paragraphs.
-fn paragraphs(lines: &[&str]) -> String {
-    let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
+fn paragraphs(lines: &[&str], signature: &str) -> String {
+    let names: BTreeSet<&str> = signature.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let paragraphs: Vec<String> =
+        lines.split(|line| line.is_empty()).map(|lines| itemized(&lines.join(" "), &names)).collect();
     paragraphs.join("\n\n").trim_end().to_owned()
+}
+
+/// Makes a list item of each sentence that begins with names of the signature and a colon. The item
+/// contains the sentences up to the next one.
+fn itemized(paragraph: &str, names: &BTreeSet<&str>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for sentence in paragraph.split_inclusive(". ") {
+        let item = sentence.split_once(": ").filter(|(head, _)| head.split(", ").all(|name| names.contains(name)));
+        if let Some((head, text)) = item {
+            parts.push(format!("- `{}`: {text}", head.replace(", ", "`, `")));
+        } else if let Some(part) = parts.last_mut() {
+            part.push_str(sentence);
+        } else {
+            parts.push(sentence.to_owned());
+        }
+    }
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).collect();
+    match parts.split_first() {
+        Some((first, items)) if !first.starts_with("- ") && !items.is_empty() => {
+            format!("{first}\n\n{}", items.join("\n"))
+        }
+        _ => parts.join("\n"),
+    }
 }
 
 /// Returns the names of a folder's SQL files, in order, with their contents.
