@@ -66,6 +66,7 @@ async fn dead_rows_of_a_moment_are_no_finding() {
         .await;
     let found = of(long).await;
     assert!(found.len() == 1 && found[0].why.contains("an old transaction holds the rows"), "{found:?}");
+    assert!(found[0].why.contains("up to ten seconds") && found[0].mend.contains("max_pause => '10 s'"), "{found:?}");
     // A compaction removes the rows that vacuum cannot remove.
     let row = ward.sql.query_one(&*found[0].mend, &[]).await.expect("the remedy runs");
     assert!(row.get::<_, i64>(0) == 0 && row.get::<_, Option<&str>>(1).is_none(), "it is not worth it: {row:?}");
