@@ -3,31 +3,69 @@
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+
+use trunkline_embedded::Cluster;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The home of a new user. Their private server is stopped at the end.
+/// The home of a new user. Dropping the value removes the folder.
+struct Home(PathBuf);
+
+impl Home {
+    /// Creates a folder that other users may enter, regardless of the umask: root's server belongs
+    /// to another user.
+    fn new() -> Self {
+        let is_open = |folder: &Path| folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 != 0);
+        let temporary = env::temp_dir();
+        let place = if temporary.ancestors().all(is_open) { temporary } else { PathBuf::from("/tmp") };
+        // Tries several names, because a killed process with the same id may have left a folder.
+        let name = |number: u32| place.join(format!("trunkline-guide-{}-{number}", std::process::id()));
+        let home = (0..1000).map(name).find(|home| fs::create_dir(home).is_ok()).expect("a new folder");
+        fs::set_permissions(&home, Permissions::from_mode(0o755)).expect("the folder belongs to the test");
+        fs::create_dir(home.join("work")).expect("a folder");
+        Self(home)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A new user. Their private server ends with this process, even if the process is killed.
 struct Reader {
-    home: PathBuf,
+    // Dropped first, so that the server ends before its folder is removed.
+    server: Cluster,
+    home: Home,
     programs: PathBuf,
 }
 
 impl Reader {
     fn new() -> Self {
-        let home = env::temp_dir().join(format!("trunkline-guide-{}", std::process::id()));
-        fs::create_dir_all(home.join("work")).expect("a folder");
+        let home = Home::new();
         let programs = Path::new(env!("CARGO_BIN_EXE_trunkline-guide")).parent().expect("a folder").to_owned();
         assert!(
             programs.join("trunkline").exists(),
             "the guide uses the program: `cargo build -p trunkline-cli`, or test the whole workspace"
         );
-        Self { home, programs }
+        let place = home.0.join("trunkline/postgres");
+        let server = Cluster::at(&place).start().expect("a private PostgreSQL starts");
+        let reader = Self { server, home, programs };
+        // Root's program uses the machine's own private PostgreSQL if the server's account cannot
+        // enter this home. The blocks must not change that one.
+        let status = reader.run("trunkline", &["postgres", "status"], None);
+        let shown = String::from_utf8_lossy(&status.stdout).into_owned();
+        assert!(shown.trim_end().ends_with(&format!(" in {}", place.display())), "{status:?}");
+        reader
     }
 
     fn run(&self, program: &str, args: &[&str], url: Option<&str>) -> Output {
@@ -36,8 +74,8 @@ impl Reader {
         for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PG") || name == "TRUNKLINE_SCHEMA") {
             command.env_remove(name);
         }
-        command.args(args).current_dir(self.home.join("work")).env("PATH", path).env_remove("DATABASE_URL");
-        command.env("HOME", &self.home).env("XDG_DATA_HOME", &self.home);
+        command.args(args).current_dir(self.home.0.join("work")).env("PATH", path).env_remove("DATABASE_URL");
+        command.env("HOME", &self.home.0).env("XDG_DATA_HOME", &self.home.0);
         // Share the cache of downloads, so that each reader does not fetch them again.
         let caches = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
         if let Some(cache) = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(caches) {
@@ -50,19 +88,13 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.run("trunkline", &["postgres", "stop"], None);
-        drop(fs::remove_dir_all(&self.home));
-    }
-}
-
 #[test]
 fn every_block_runs_in_order_against_one_database() {
     let reader = Reader::new();
     let started = reader.run("trunkline", &["postgres", "url"], None);
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     let url = String::from_utf8(started.stdout).expect("text");
+    assert_eq!(url.trim(), reader.server.url("postgres"));
     let ran = reader.run("trunkline-guide", &[], Some(url.trim()));
     let (said, complaint) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{said}{complaint}");

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    fs::{self, Permissions},
     io::{BufWriter, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{
@@ -294,15 +296,17 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that every user may enter. Dropping the value removes the folder.
+/// A folder that every user may enter, regardless of the umask: the server of a test that root runs
+/// belongs to another user. Dropping the value removes the folder.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new() -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-cli-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a folder can be made");
+        let path = temporary().join(name);
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("the folder belongs to the test");
         Self(path)
     }
 
@@ -313,6 +317,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Returns the folder of temporary files, or `/tmp` if other users may not enter the former.
+fn temporary() -> PathBuf {
+    let is_open = |folder: &Path| folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 != 0);
+    let folder = std::env::temp_dir();
+    if folder.ancestors().all(is_open) { folder } else { PathBuf::from("/tmp") }
 }

@@ -1,6 +1,7 @@
 //! Tests of the program from end to end, on one throwaway PostgreSQL.
 
 mod fixture;
+mod home;
 mod demo;
 mod queues;
 mod describe;

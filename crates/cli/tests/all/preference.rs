@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::fixture::{Folder, Trunkline, program};
+use crate::{fixture::Trunkline, home::Home};
 
 /// Returns the value of a parameter such as `host` or `port` in a connection string.
 fn word<'a>(url: &'a str, name: &str) -> &'a str {
@@ -24,11 +24,11 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
         trunkline.ok(&["queue", "create", name]);
         trunkline
     });
-    let folder = Folder::new();
+    let home = Home::new();
     let [host, port, user, database] = ["host", "port", "user", "dbname"].map(|name| word(&by_variables.url, name));
     let start = || {
-        let mut command = program();
-        command.env("HOME", &folder.0).env("XDG_DATA_HOME", &folder.0).env("PGPASSWORD", "secret");
+        let mut command = home.command();
+        command.env("PGPASSWORD", "secret");
         command
     };
     let with_variables = || {
@@ -66,7 +66,7 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     }
 
     let mut service = start();
-    std::fs::write(folder.join(".pg_service.conf"), format!("[s]\n{}\n", by_url.url.replace(' ', "\n")))
+    std::fs::write(home.folder.join(".pg_service.conf"), format!("[s]\n{}\n", by_url.url.replace(' ', "\n")))
         .expect("written");
     service.env("PGSERVICE", "s").env("PGHOST", "nowhere.invalid");
     let (out, said) = shown(service);

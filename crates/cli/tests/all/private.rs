@@ -2,15 +2,14 @@
 
 use std::process::{Output, Stdio};
 
-use crate::fixture::{Folder, failed, program};
-
-struct Home(Folder);
+use crate::{
+    fixture::{failed, program},
+    home::Home,
+};
 
 impl Home {
     fn run(&self, args: &[&str]) -> Output {
-        let mut command = program();
-        command.args(args).env("XDG_DATA_HOME", &self.0.0).env("HOME", &self.0.0);
-        command.stdin(Stdio::null()).output().expect("the program runs")
+        self.command().args(args).stdin(Stdio::null()).output().expect("the program runs")
     }
 
     fn ok(&self, args: &[&str]) -> (String, String) {
@@ -21,16 +20,10 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        self.run(&["postgres", "stop"]);
-    }
-}
-
 #[test]
 fn private_postgres_starts_when_needed_stays_and_keeps_its_data() {
-    let home = Home(Folder::new());
-    let folder = home.0.join("trunkline/postgres");
+    let home = Home::new();
+    let folder = home.folder.join("trunkline/postgres");
     let (code, error) = failed(&home.run(&["postgres", "status"]), &["postgres", "status"]);
     assert!(code == 1 && error.contains("no private PostgreSQL is running"), "{error}");
 
