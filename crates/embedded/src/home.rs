@@ -1,6 +1,7 @@
 use crate::account::{Account, Mode};
 use crate::error::{Error, Result};
 use crate::lock::lock;
+use crate::places;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ impl Home {
 
     /// Opens the folder of a kept cluster, and creates it if it is missing.
     pub(crate) fn kept(path: &Path, account: &Account) -> Result<Self> {
-        fs::create_dir_all(path).map_err(Error::at("cannot create the folder", path))?;
+        places::make_path(path, account)?;
         let root = path.canonicalize().map_err(Error::at("cannot find the folder", path))?;
         check_name(&root)?;
         let lock = root.join("lock");

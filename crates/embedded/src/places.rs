@@ -36,6 +36,20 @@ fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> 
 
 /// Creates a folder that the server's account can read, regardless of the umask.
 pub(crate) fn make(folder: &Path) -> Result<()> {
+    make_path(folder, &Account::of_the_server()?)?;
+    open(folder)
+}
+
+/// Creates a folder and its missing parents. If the caller is root, the server's account can enter
+/// these parents, regardless of the umask.
+pub(crate) fn make_path(folder: &Path, account: &Account) -> Result<()> {
+    // A path that ends with `..` has no name: it leads to a folder that may exist already.
+    let is_missing = |parent: &&Path| parent.file_name().is_some() && !parent.exists();
+    let missing: Vec<&Path> = folder.ancestors().skip(1).take_while(is_missing).collect();
     fs::create_dir_all(folder).map_err(Error::at("cannot create the folder", folder))?;
+    if account.is_dropped_to() { missing.into_iter().try_for_each(open) } else { Ok(()) }
+}
+
+fn open(folder: &Path) -> Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::at("cannot change the mode of", folder))
 }

@@ -1,3 +1,4 @@
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +13,21 @@ pub fn part(name: &str, argument: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(PART, argument).env_remove("TRUNKLINE_PG_BIN").env_remove("TRUNKLINE_MAVEN_URL");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns a command like [`part`], under a umask that closes new files to all other users.
+pub fn closed_part(name: &str, argument: &Path) -> Command {
+    let open = part(name, argument);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"umask 077 && exec "$0" "$@""#]).arg(open.get_program()).args(open.get_args());
+    for (name, value) in open.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -32,7 +48,8 @@ pub fn here() -> Binaries {
     Binaries::find_or_fetch(|_, _| {}).unwrap()
 }
 
-/// A new folder that every user may enter. Dropping the value removes the folder.
+/// A new folder that every user may enter, regardless of the umask. Dropping the value removes the
+/// folder.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -41,6 +58,7 @@ impl Folder {
         let name = format!("trunkline-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = PathBuf::from("/tmp").canonicalize().unwrap().join(name);
         std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         Self(path)
     }
 }

@@ -84,6 +84,17 @@ fn two_processes_that_start_the_same_cluster_share_one_server() {
     }
 }
 
+/// Under root, another account runs the server: it must be able to enter the new parents.
+#[test]
+fn cluster_starts_below_new_folders_under_any_umask() {
+    let folder = Folder::new();
+    let path = folder.0.join("new/below/queue");
+    let said = words(again::closed_part("kept::starter", &path).spawn().unwrap());
+    let cluster = Cluster::attach(&path).unwrap().unwrap_or_else(|| panic!("no server runs: {said}"));
+    cluster.stop(Stop::Immediate).unwrap();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 #[test]
 fn wait_for_another_process_is_reported() {
     let folder = Folder::new();
