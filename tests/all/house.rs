@@ -56,7 +56,8 @@ fn every_statement_gives_its_reason_and_is_used() {
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // Checks only that each file has a comment, because `build.rs` includes every file in `sql/`.
+    // Checks only that each file has a comment, because `build.rs` includes every SQL file of
+    // these folders.
     // The comment of a function comes first in its body; if the body is an expression, the file
     // sets the function's description instead.
     for folder in ["sql/steps", "sql/functions", "sql/queue"] {

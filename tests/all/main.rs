@@ -124,4 +124,5 @@ mod testing;
 
 // The source tree itself.
 mod examples;
+mod sql_files;
 mod house;

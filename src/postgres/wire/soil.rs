@@ -272,7 +272,8 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/statements");
         let folders = ["", "plain", "priority", "partitioned"].map(|name| folder.join(name));
         let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder").flatten());
-        let texts = files.filter(|file| file.path().is_file()).map(|file| {
+        let is_sql = |file: &std::fs::DirEntry| file.path().extension().is_some_and(|ending| ending == "sql");
+        let texts = files.filter(is_sql).map(|file| {
             (file.file_name().into_string().expect("text"), std::fs::read_to_string(file.path()).expect("read"))
         });
         let mut soiling: Vec<String> = texts.filter(|(_, text)| soils(text)).map(|(name, _)| name).collect();

@@ -97,10 +97,8 @@ async fn schedule_is_set_where_strings_have_escapes() {
 /// sessions may change its meaning.
 #[test]
 fn functions_with_backslashes_say_how_strings_are_read() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/functions");
     let mut seen = 0;
-    for file in std::fs::read_dir(folder).expect("a folder") {
-        let file = file.expect("a file").path();
+    for file in crate::house::files("sql/functions", "sql") {
         let text = std::fs::read_to_string(&file).expect("a text");
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         if code.contains('\\') {
