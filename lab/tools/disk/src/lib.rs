@@ -32,9 +32,11 @@ use std::{
     io,
     os::unix::{
         ffi::OsStrExt,
-        fs::{FileExt, PermissionsExt},
+        fs::{FileExt, MetadataExt, PermissionsExt},
+        process::CommandExt,
     },
     path::{Path, PathBuf},
+    process::Command,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -86,10 +88,15 @@ impl Disk {
     /// first process of a server has. A process that may not read the library and its file, or that
     /// is linked statically, starts without the disk and without a warning.
     ///
-    /// Fails if there is no such process, or if it belongs to another user.
+    /// Fails if there is no such process, or if it belongs to another user and the caller is not
+    /// root.
     pub fn is_under(&self, pid: u32) -> io::Result<bool> {
         let maps = PathBuf::from(format!("/proc/{pid}/maps"));
-        let text = fs::read(&maps).map_err(|error| named(&maps, &error))?;
+        let text = match fs::read(&maps) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => read_as_owner(&maps),
+            read => read,
+        };
+        let text = text.map_err(|error| named(&maps, &error))?;
         let is_mapped = |file: &PathBuf| {
             let path = file.as_os_str().as_bytes();
             text.split(|byte| *byte == b'\n').any(|line| line.ends_with(path))
@@ -150,6 +157,17 @@ impl Drop for Disk {
         // Resets the settings, because servers that have mapped the file keep their mapping.
         let _ = self.write(&[(0, &[0; page::WORDS * 8])]);
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Reads a file of a process as the user of that process. In a container root may lack the right to
+/// read it itself (`CAP_SYS_PTRACE`).
+fn read_as_owner(file: &Path) -> io::Result<Vec<u8>> {
+    let owner = file.metadata()?;
+    let output = Command::new("cat").arg(file).current_dir("/").uid(owner.uid()).gid(owner.gid()).output()?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
 
