@@ -148,6 +148,7 @@ impl Case {
 /// The queues of all kinds go through the step together, because most of the time is spent waiting
 /// for leases to end.
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn clock_that_was_ahead_stops_no_queue() {
     let clock = Clock::start().await;
     for ahead in AHEAD {
@@ -162,6 +163,7 @@ async fn clock_that_was_ahead_stops_no_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Kind::Keyed.settings()).await.expect("created");
@@ -189,6 +191,7 @@ async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn unique_key_is_kept_for_as_long_as_was_asked() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Kind::Unique.settings()).await.expect("created");
@@ -209,6 +212,7 @@ async fn unique_key_is_kept_for_as_long_as_was_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn archive_is_pruned_by_age_whatever_the_clock_showed() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Kind::Plain.settings()).await.expect("created");

@@ -17,6 +17,7 @@ async fn next(clock: &Clock, name: &str) -> Option<SystemTime> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn schedules_tick_on_after_the_clock_was_set_back() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");
@@ -72,6 +73,7 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn clock_set_back_by_a_moment_repeats_no_tick() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");

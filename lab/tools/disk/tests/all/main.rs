@@ -50,6 +50,7 @@ async fn commit(client: &Client) -> Duration {
 }
 
 #[tokio::test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn commit_takes_the_fsync_time_that_is_currently_set() {
     let disk = disk();
     let server = server(&disk, &[]);
@@ -69,6 +70,7 @@ async fn commit_takes_the_fsync_time_that_is_currently_set() {
 }
 
 #[tokio::test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn every_way_of_writing_the_log_durably_is_slow() {
     for method in ["fsync", "fdatasync", "open_sync", "open_datasync"] {
         let disk = disk();
@@ -84,6 +86,7 @@ async fn every_way_of_writing_the_log_durably_is_slow() {
 }
 
 #[tokio::test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     const FILL: &str = "insert into written select generate_series(1, 10000)";
     let disk = disk();
@@ -102,6 +105,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
 }
 
 #[tokio::test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
     let disk = disk();
     let server = server(&disk, &[]);
@@ -133,12 +137,14 @@ async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
 }
 
 #[test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 fn a_folder_that_is_not_there_cannot_be_full() {
     let error = disk().is_full_below(Some(Path::new("/nowhere/at all"))).expect_err("no such folder");
     assert!(error.to_string().contains("/nowhere/at all"), "{error}");
 }
 
 #[test]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 fn process_outside_the_disk_lacks_the_library() {
     assert!(!disk().is_under(std::process::id()).expect("its own maps can be read"));
 }
