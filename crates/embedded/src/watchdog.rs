@@ -80,7 +80,6 @@ impl Drop for Watchdog {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
     use std::thread;
 
     /// Ends a watchdog that found one `postmaster.pid`, after a server has written another. Returns
@@ -104,7 +103,7 @@ mod tests {
         if !ended.is_finished() {
             // Kills the process: the script ended without a signal, or its signal has not ended the
             // process yet.
-            let _ = Command::new("kill").args(["-s", "KILL", &pid.to_string()]).status();
+            let _ = account.shell(r#"kill -s KILL "$0""#, &[pid.to_string().as_ref()]);
         }
         let signal = ended.join().unwrap().signal().unwrap();
         home.remove();

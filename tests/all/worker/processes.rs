@@ -39,9 +39,11 @@ impl Process {
         Self(command.spawn().expect("a process starts"))
     }
 
+    /// Sends a signal with the shell's own `kill`, because a system may lack the program.
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
+        let mut shell = Command::new("sh");
+        let sent = shell.args(["-c", r#"kill -s "$0" "$1""#, name, &self.0.id().to_string()]).status();
+        assert!(sent.expect("a shell runs").success());
     }
 
     fn is_over(&mut self) -> bool {

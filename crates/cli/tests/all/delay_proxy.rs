@@ -3,11 +3,11 @@
 use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
-    process::{Child, Command},
+    process::Child,
     time::{Duration, Instant},
 };
 
-use crate::fixture::{Trunkline, sql};
+use crate::fixture::{Trunkline, signal, sql};
 
 /// Starts a proxy. Returns the proxy, its first line of output, and the same database through the
 /// proxy.
@@ -37,8 +37,8 @@ fn a_database_is_far_away_until_a_signal_comes() {
         assert_eq!(far.lines(&["dequeue", "q"]), ["one", "two"]);
         assert_eq!(near.json(&["stats", "--json"])[0]["messages"], 0);
 
-        let sent = Command::new("kill").args(["-s", name, &proxy.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success() && proxy.wait().expect("it ends").success());
+        signal(&proxy, name);
+        assert!(proxy.wait().expect("it ends").success());
         assert!(far.fails(&["stats"]).1.contains("cannot connect"));
     }
 }

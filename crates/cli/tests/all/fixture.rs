@@ -149,17 +149,34 @@ pub fn retry_late(url: &str) {
     );
 }
 
+/// Sends a signal to processes, and to the process groups whose ids have a minus sign. Uses the
+/// shell's own `kill`, because a system may lack the program.
+pub fn send_signal(name: &str, ids: impl IntoIterator<Item = String>) {
+    let mut shell = Command::new("sh");
+    let sent = shell.args(["-c", r#"kill -s "$0" -- "$@""#, name]).args(ids).status().expect("a shell runs");
+    assert!(sent.success(), "{name}");
+}
+
 pub fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
+    send_signal(name, [child.id().to_string()]);
 }
 
 /// Stops a process with SIGSTOP, and waits until it is stopped. After the signal alone, it may
 /// still run for a moment.
 pub fn stop(child: &Child) {
     signal(child, "STOP");
-    let state = || Command::new("ps").args(["-o", "state=", "-p", &child.id().to_string()]).output().expect("ps runs");
-    eventually("it stands still", || state().stdout.trim_ascii_start().starts_with(b"T"));
+    eventually("it stands still", || state(child.id()).starts_with('T'));
+}
+
+/// Returns the state of a process, which begins with `T` while the process is stopped.
+fn state(id: u32) -> String {
+    if cfg!(target_os = "linux") {
+        // `id (name) state …`
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the process is there");
+        return stat.rsplit_once(") ").expect("a name in parentheses").1.to_owned();
+    }
+    let shown = Command::new("ps").args(["-o", "state=", "-p", &id.to_string()]).output().expect("ps runs");
+    String::from_utf8_lossy(&shown.stdout).trim_start().to_owned()
 }
 
 /// Returns the name of a database in which the program has run these commands.

@@ -46,10 +46,13 @@ fn ours() -> Vec<i32> {
 }
 
 fn is_ours(id: i32) -> bool {
-    // `id (name) state parent …`
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)).and_then(|id| id.parse().ok());
-    stat.contains("(trunkline)") && parent == Some(std::process::id())
+    stat.contains("(trunkline)") && parent(&stat) == Some(std::process::id())
+}
+
+/// Returns the parent's id from a line of `/proc/ID/stat`: `ID (NAME) STATE PARENT …`.
+pub fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 /// Bypasses the test harness, which would attribute the line to the first test and show it only if

@@ -3,10 +3,14 @@
 use std::{
     fs,
     io::Write,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
     time::{Duration, Instant},
 };
 
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process_group},
+};
 use serde_json::Value;
 
 use crate::fixture::{Folder, Trunkline, eventually, retry_late, sql};
@@ -183,8 +187,8 @@ fn command_that_takes_too_long_ends_with_all_its_children() {
 
 /// Waits until no process is left in a process group.
 pub fn no_group(id: &str) {
-    let alive = || Command::new("pgrep").args(["-g", id]).output().expect("pgrep runs").status.success();
-    eventually("nothing is left of the command", || !alive());
+    let group = id.parse().ok().and_then(Pid::from_raw).expect("the id of a group");
+    eventually("nothing is left of the command", || test_kill_process_group(group) == Err(Errno::SRCH));
 }
 
 #[test]

@@ -1,17 +1,34 @@
 //! Signals that reach the program, its commands, or both.
 
-use std::process::Command;
+use std::{
+    fs,
+    process::{Child, Command},
+};
 
 use crate::{
-    fixture::{eventually, signal},
+    fixture::{eventually, send_signal, signal},
+    watchdog::parent,
     work::no_group,
     work_ends::{Place, ended},
 };
 
 /// Signals all processes of a group, as a service manager does.
 fn signal_group(id: &str, name: &str) {
-    let sent = Command::new("kill").args(["-s", name, "--", &format!("-{id}")]).status().expect("kill runs");
-    assert!(sent.success(), "{name} to {id}");
+    send_signal(name, [format!("-{id}")]);
+}
+
+/// Returns the id of the guard that the program has started.
+fn guard_of(program: &Child) -> String {
+    if !cfg!(target_os = "linux") {
+        let found = Command::new("pgrep").args(["-P", &program.id().to_string(), "-f", "trunkline-guard"]).output();
+        return String::from_utf8(found.expect("pgrep runs").stdout).expect("text").trim().to_owned();
+    }
+    let is_guard = |id: &String| {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+        parent(&read("stat")) == Some(program.id()) && read("cmdline").contains("trunkline-guard")
+    };
+    let entries = fs::read_dir("/proc").expect("the processes are listed").flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).find(is_guard).expect("a guard runs")
 }
 
 #[test]
@@ -30,8 +47,7 @@ fn guard_outlasts_terminal_signals_and_ends_with_the_program() {
     let place = Place::new(1, &[]);
     let child = place.work("echo $$ >> $DIR/groups; sleep 600", &["--shutdown-after", "0.1"]);
     eventually("it runs", || place.lines("groups").len() == 1);
-    let found = Command::new("pgrep").args(["-P", &child.id().to_string(), "-f", "trunkline-guard"]).output();
-    let guard = String::from_utf8(found.expect("pgrep runs").stdout).expect("text").trim().to_owned();
+    let guard = guard_of(&child);
     for name in ["HUP", "INT", "TERM"] {
         signal_group(&guard, name);
     }
@@ -54,9 +70,7 @@ fn commands_signalled_with_program_are_given_back_without_counted_attempts() {
         // Signals the commands and then the program, with one process. The program must get its
         // signal within half a second.
         let groups = place.lines("groups").into_iter().map(|id| format!("-{id}"));
-        let all = groups.chain([child.id().to_string()]);
-        let sent = Command::new("kill").args(["-s", name, "--"]).args(all).status();
-        assert!(sent.expect("kill runs").success());
+        send_signal(name, groups.chain([child.id().to_string()]));
         assert_eq!(
             ended(child).trim_end_matches(", 1 given back"),
             "q: 0 done, 0 failed, 2 given back",

@@ -77,8 +77,21 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Sends a signal with the shell's own `kill`, because a system may lack the program.
+pub fn signal(pid: u32, name: &str) {
+    let mut shell = Command::new("sh");
+    assert!(shell.args(["-c", r#"kill -s "$0" "$1""#, name, &pid.to_string()]).status().unwrap().success());
+}
+
+/// Returns true if the process runs, or is stopped. A zombie has ended.
 pub fn is_alive(pid: u32) -> bool {
-    let ps = Command::new("ps").args(["-p", &pid.to_string(), "-o", "stat="]).output().unwrap();
-    let state = String::from_utf8_lossy(&ps.stdout).trim().to_owned();
+    let state = if cfg!(target_os = "linux") {
+        // `id (name) state …`
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").unwrap_or_default().1.to_owned()
+    } else {
+        let ps = Command::new("ps").args(["-p", &pid.to_string(), "-o", "stat="]).output().unwrap();
+        String::from_utf8_lossy(&ps.stdout).trim().to_owned()
+    };
     !state.is_empty() && !state.starts_with('Z')
 }

@@ -253,7 +253,7 @@ fn attach_starts_no_server_that_stops_before_it_gets_the_lock() {
         move || Cluster::attach(path).unwrap().is_some()
     });
     again::eventually("it waits for the lock", || is_waited_for(&path.join("lock")));
-    assert!(std::process::Command::new("kill").args(["-s", "INT", &pid.to_string()]).status().unwrap().success());
+    again::signal(pid, "INT");
     again::eventually("the server ends", || Cluster::status(&path).is_none());
     drop(lock);
     assert!(!attaches.join().unwrap());
