@@ -56,6 +56,9 @@
 //! # }
 //! ```
 
+#[cfg(not(unix))]
+compile_error!("trunkline-embedded runs on Linux and macOS");
+
 mod error;
 mod account;
 mod lock;
