@@ -52,6 +52,10 @@ packages:
 demo:
     .ci/run demo
 
+# Both commands of the README, for an ordinary user who has only Rust.
+readme:
+    .ci/readme
+
 # Brings every lock file up to its Cargo.toml, as after a change of the version.
 lock:
     for lock in $(git ls-files '*Cargo.lock'); do cargo update --workspace --quiet --manifest-path "${lock%lock}toml" || exit; done

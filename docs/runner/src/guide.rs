@@ -13,8 +13,8 @@ use crate::table;
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// Commands that this program skips. The reader runs them in the project, or they begin a new
-/// project. `.ci/run` covers the former, and so do the suite's own tests.
+/// Commands that this program skips. `.ci/readme` runs the first two. No check runs the others as
+/// they stand: they install the program, begin a new project, or run benchmarks.
 const THE_READERS: [&str; 10] = [
     "cargo run --release -- demo",
     "cargo test --workspace",
