@@ -9,7 +9,11 @@ mod tally;
 use trunkline::Settings;
 use trunkline_embedded::Cluster;
 
-use self::{load::Load, report::Report, server::Server};
+use self::{
+    load::Load,
+    report::Report,
+    server::{Disk, Server},
+};
 use crate::{database::connect_to_private, error::Result, print, progress};
 
 /// The arguments of `trunkline demo`.
@@ -54,13 +58,13 @@ async fn on(cluster: &Cluster, url: &str, args: &Args) -> Result<()> {
     db.migrate().await?;
     db.create_queue("demo", &Settings::new("bytea")).await?;
     let data = cluster.data_dir();
-    let fsyncs_per_s = crate::blocking(move || server::fsyncs_per_s(&data)).await?;
+    let disk = crate::blocking(move || Disk::measure(&data)).await?;
     let server = Server::ask(url).await?;
 
     let load = Load::new(db.queue("demo").await?, args.messages, args.payload as usize);
     let took = load.run(args.callers).await?;
 
-    let report = Report::new(args, &load, &took, server, fsyncs_per_s);
+    let report = Report::new(args, &load, &took, server, disk);
     let written = print::text(if args.json { report.json() } else { report.text() });
     // reports a failed verdict even if the output could not be written
     load.tally.verdict(load.left().await?).and(written)

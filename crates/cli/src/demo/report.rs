@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     Args,
     load::{Load, Took},
-    server::Server,
+    server::{Disk, Server},
 };
 use crate::print::thousands;
 
@@ -25,12 +25,12 @@ pub struct Report {
     duplicated: u64,
     unknown: u64,
     server: Server,
-    fsyncs_per_s: u64,
+    disk: Disk,
     seconds: f64,
 }
 
 impl Report {
-    pub fn new(args: &Args, load: &Load, took: &Took, server: Server, fsyncs_per_s: f64) -> Self {
+    pub fn new(args: &Args, load: &Load, took: &Took, server: Server, disk: Disk) -> Self {
         let per_s = |took: Duration| (args.messages as f64 / took.as_secs_f64()).round() as u64;
         Self {
             messages: args.messages,
@@ -44,7 +44,7 @@ impl Report {
             duplicated: load.tally.duplicated(),
             unknown: load.tally.unknown(),
             server,
-            fsyncs_per_s: fsyncs_per_s.round() as u64,
+            disk,
             seconds: took.end_to_end.as_secs_f64(),
         }
     }
@@ -67,13 +67,21 @@ impl Report {
             "postgres": self.server.version,
             "fsync": self.server.fsync,
             "synchronous_commit": self.server.synchronous_commit,
-            "disk_fsyncs_per_s": self.fsyncs_per_s,
+            "disk_fsyncs_per_s": self.fsyncs_per_s(),
         });
         format!("{line}\n")
     }
 
+    fn fsyncs_per_s(&self) -> u64 {
+        self.disk.fsyncs_per_s.round() as u64
+    }
+
     pub fn text(&self) -> String {
         let Self { server, lost, duplicated, .. } = self;
+        let memory = match self.disk.is_in_memory {
+            true => "  the data is in memory, where an fsync reaches no disk: TMPDIR=/var/tmp puts it on a disk\n",
+            false => "",
+        };
         format!(
             "\
 {messages} messages of {payload} bytes, {callers} concurrent callers, {seconds:.2} s
@@ -84,7 +92,7 @@ impl Report {
 
   lost {lost}, duplicated {duplicated}
   PostgreSQL {version} (fsync {fsync}, synchronous_commit {commit}) on a disk of {fsyncs} fsyncs/s
-",
+{memory}",
             messages = thousands(self.messages),
             payload = thousands(self.payload),
             callers = thousands(self.callers),
@@ -100,7 +108,7 @@ impl Report {
             version = server.version,
             fsync = server.fsync,
             commit = server.synchronous_commit,
-            fsyncs = thousands(self.fsyncs_per_s),
+            fsyncs = thousands(self.fsyncs_per_s()),
         )
     }
 }
@@ -110,5 +118,38 @@ fn duration(micros: u64) -> String {
         0..1_000 => format!("{micros} us"),
         1_000..1_000_000 => format!("{:.2} ms", micros as f64 / 1e3),
         _ => format!("{:.2} s", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(is_in_memory: bool) -> Report {
+        let [version, fsync, synchronous_commit] = ["18.1", "on", "on"].map(str::to_owned);
+        Report {
+            messages: 1000,
+            callers: 10,
+            payload: 100,
+            enqueue_per_s: 1000,
+            end_to_end_per_s: 1000,
+            enqueue: [1, 2],
+            end_to_end: [1, 2],
+            lost: 0,
+            duplicated: 0,
+            unknown: 0,
+            server: Server { version, fsync, synchronous_commit },
+            disk: Disk { fsyncs_per_s: 7000.4, is_in_memory },
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn report_says_in_one_line_that_the_data_is_in_memory() {
+        let (on_disk, in_memory) = (report(false).text(), report(true).text());
+        assert!(on_disk.ends_with("synchronous_commit on) on a disk of 7,000 fsyncs/s\n"), "{on_disk}");
+        let note = in_memory.strip_prefix(&on_disk).expect("a line more");
+        assert!(note.contains("in memory") && note.contains("TMPDIR=/var/tmp"), "{note}");
+        assert_eq!(note.matches('\n').count(), 1, "{note}");
     }
 }
