@@ -2,6 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use futures_util::future::join;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -16,10 +17,8 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 impl<T: Payload> Station<T> {
     pub async fn close(&self, mut running: JoinSet<()>, limit: &CancellationToken) {
         let waiting = self.held().give_up_waiting();
-        let mut finish = pin!(async {
-            self.release(&waiting).await;
-            self.finish().await;
-        });
+        // At the same time, because the release waits while another session has locked a message.
+        let mut finish = pin!(join(self.release(&waiting), self.finish()));
         if limit.run_until_cancelled(&mut finish).await.is_some() {
             return;
         }
@@ -31,11 +30,8 @@ impl<T: Payload> Station<T> {
         let _ = timeout(GRACE, ended).await; // does not wait for a handler that blocks its thread
         let given_up = self.held().give_up_running();
         self.count(&given_up);
-        let last_words = async {
-            self.release(&given_up.leases).await;
-            self.changed.notify_one();
-            finish.await;
-        };
+        self.changed.notify_one();
+        let last_words = join(self.release(&given_up.leases), finish);
         let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
     }
 

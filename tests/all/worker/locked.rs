@@ -1,11 +1,15 @@
 //! Another session keeps a message of a worker locked. Other messages of that worker are not
 //! affected.
 
-use std::{future::pending, time::Duration};
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
-use trunkline::{Failure, Message, Settings, Worker};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+use trunkline::{Failure, Message, Settings, Wait, Worker};
 
-use crate::fixture::{Place, Runs, connect, eventually, place};
+use crate::fixture::{Place, Runs, SOON, connect, enqueued, eventually, one_waits, place, within};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_message_holds_up_no_other_renewal() {
@@ -30,4 +34,48 @@ async fn locked_message_holds_up_no_other_renewal() {
     .await;
     session.batch_execute("rollback").await.expect("unlocked");
     runs.stop().await;
+}
+
+/// A message whose last lease expired waits for the end of the running handler. It is the only
+/// prefetched message, and it is not given back before the shutdown.
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_settles_results_while_a_prefetched_message_is_locked() {
+    let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8").lease(Duration::from_secs(600))).await;
+    let locked = queue.enqueue(-1).await.expect("enqueued").id();
+    assert_eq!(queue.lease(1).await.expect("leased").len(), 1);
+    enqueued(&queue, 100).await; // quick messages, after which the worker prefetches
+    let slow = queue.enqueue(1000).await.expect("enqueued").id();
+    let (gate, (starts, mut started)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let opens = gate.clone();
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        let (gate, starts) = (opens.clone(), starts.clone());
+        async move {
+            if message.payload == 1000 {
+                starts.send(()).expect("the test goes on");
+                gate.acquire().await.expect("open").forget();
+            }
+            Ok::<(), Infallible>(())
+        }
+    });
+    let runs = Runs::start(worker.concurrency(1).wait(Wait::Poll(Duration::from_millis(20))));
+    timeout(SOON, started.recv()).await.expect("in time").expect("it runs");
+    let expires = "update trunkline.queue_q set due_at = trunkline.clock() where id = $1";
+    sql.execute(expires, &[&locked]).await.expect("expired");
+    let leased = "select attempt = 2 from trunkline.queue_q where id = $1";
+    eventually("it is prefetched", || async { sql.query_one(leased, &[&locked]).await.expect("read").get(0) }).await;
+    let session = connect(&url).await;
+    session.batch_execute("begin").await.expect("begun");
+    session.execute("select from trunkline.queue_q where id = $1 for update", &[&locked]).await.expect("locked");
+    let stopping = tokio::spawn(runs.stop());
+    eventually("its release waits", || one_waits(&sql)).await;
+    gate.add_permits(1);
+    let settled = "select not exists (select from trunkline.queue_q where id = $1)";
+    within(Duration::from_secs(2), "the result is settled", || async {
+        sql.query_one(settled, &[&slow]).await.expect("read").get(0)
+    })
+    .await;
+    session.batch_execute("rollback").await.expect("unlocked");
+    let summary = stopping.await.expect("no panic");
+    assert_eq!((summary.done, summary.lost), (101, 0), "{summary:?}");
+    assert!(summary.released >= 1, "{summary:?}");
 }
