@@ -45,18 +45,18 @@ impl<T: Payload> Station<T> {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Renews leases separately, because the other statements may wait for a lock.
-        let (mut renewing, mut others) = (JoinSet::new(), JoinSet::new());
+        // Renews and checks leases separately, because a release may wait for a lock.
+        let (mut renewing, mut releasing, mut checking) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         let mut failures = 0; // renewals in a row
         loop {
             beats.tick().await;
             while let Some(renewed) = renewing.try_join_next() {
                 failures = renewed.unwrap_or_default();
             }
-            while others.try_join_next().is_some() {}
+            while releasing.try_join_next().is_some() || checking.try_join_next().is_some() {}
             let now = Instant::now();
-            let beat = self.held().beat(now, renewing.is_empty(), others.is_empty());
-            let check = if others.is_empty() { self.held().check(now) } else { Vec::new() };
+            let beat = self.held().beat(now, renewing.is_empty(), releasing.is_empty());
+            let check = if checking.is_empty() { self.held().check(now) } else { Vec::new() };
             if beat.changed {
                 self.changed.notify_one();
             }
@@ -75,15 +75,16 @@ impl<T: Payload> Station<T> {
                     failures + 1
                 });
             }
-            if !beat.release.is_empty() || !check.is_empty() {
+            if !beat.release.is_empty() {
                 let station = self.clone();
-                others.spawn(async move {
-                    {
-                        let _underway = GivingBack { station: &station, count: beat.release.len() };
-                        station.release(&beat.release).await;
-                    }
-                    station.check(&check).await;
+                releasing.spawn(async move {
+                    let _underway = GivingBack { station: &station, count: beat.release.len() };
+                    station.release(&beat.release).await;
                 });
+            }
+            if !check.is_empty() {
+                let station = self.clone();
+                checking.spawn(async move { station.check(&check).await });
             }
         }
     }

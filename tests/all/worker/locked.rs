@@ -7,7 +7,8 @@ use tokio::{
     sync::{Semaphore, mpsc},
     time::timeout,
 };
-use trunkline::{Failure, Message, Settings, Wait, Worker};
+use tokio_postgres::Client;
+use trunkline::{Attempt, Failure, Message, Settings, Wait, Worker};
 
 use crate::fixture::{Place, Runs, SOON, connect, enqueued, eventually, one_waits, place, within};
 
@@ -78,4 +79,72 @@ async fn shutdown_settles_results_while_a_prefetched_message_is_locked() {
     let summary = stopping.await.expect("no panic");
     assert_eq!((summary.done, summary.lost), (101, 0), "{summary:?}");
     assert!(summary.released >= 1, "{summary:?}");
+}
+
+/// A worker that handles one message and has prefetched others, whose release waits for a lock of
+/// the test.
+struct HeldUp {
+    runs: Runs,
+    /// The attempt of the handler, which returns once the gate opens.
+    attempt: Attempt<i64>,
+    gate: Arc<Semaphore>,
+    /// The session with the lock.
+    holder: Client,
+}
+
+/// Selects true if a release waits for the lock.
+const WAITS: &str =
+    "select exists (select from pg_stat_activity where wait_event = 'advisory' and datname = current_database())";
+
+impl HeldUp {
+    const MESSAGES: i64 = 1000;
+
+    async fn place() -> Place<i64> {
+        place(Settings::new("int8").max_batch(1).max_attempts(1).lease(Duration::from_secs(600))).await
+    }
+
+    async fn start(Place { queue, sql, url, .. }: &Place<i64>) -> Self {
+        let waits = "create function public.hold_up() returns trigger language plpgsql as
+                         $$ begin perform pg_advisory_xact_lock_shared(7); return new; end $$;
+                     create trigger hold_up before update on trunkline.queue_q for each row
+                         when (new.error = '') execute function public.hold_up()";
+        sql.batch_execute(waits).await.expect("created");
+        let holder = connect(url).await;
+        holder.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
+        enqueued(queue, Self::MESSAGES).await;
+        let (gate, (starts, mut started)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+        let opens = gate.clone();
+        // The first messages are quick, so that the worker prefetches some.
+        let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+            let (gate, starts) = (opens.clone(), starts.clone());
+            async move {
+                if message.payload >= 300 {
+                    let _ = starts.send(attempt); // the test awaits the first one only
+                    gate.acquire().await.expect("open").forget();
+                }
+                Ok::<(), Infallible>(())
+            }
+        });
+        let runs = Runs::start(worker.concurrency(1));
+        let attempt = timeout(SOON, started.recv()).await.expect("in time").expect("it runs");
+        eventually("others are prefetched", || async { queue.stats().await.expect("counted").leased > 1 }).await;
+        Self { runs, attempt, gate, holder }
+    }
+
+    async fn unlock(holder: &Client) {
+        holder.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_handler_is_notified_while_a_release_waits() {
+    let place = HeldUp::place().await;
+    let HeldUp { runs, attempt, gate, holder } = HeldUp::start(&place).await;
+    let Place { queue, sql, .. } = &place;
+    eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+    queue.cancel(&[attempt.lease().id]).await.expect("cancelled");
+    timeout(Duration::from_secs(5), attempt.lost().cancelled()).await.expect("its handler is notified");
+    HeldUp::unlock(&holder).await;
+    gate.add_permits(HeldUp::MESSAGES as usize);
+    assert_eq!(runs.stop().await.lost, 1);
 }
