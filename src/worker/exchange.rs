@@ -9,7 +9,6 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
-use tracing::debug;
 
 use crate::{
     error::Result,
@@ -59,14 +58,10 @@ impl<T: Payload> Drop for StepExchange<T> {
         let station = self.station.clone();
         runtime.spawn(async move {
             let (dequeued, ..) = underway.await;
-            station.changed.notify_one();
             let unreadable = dequeued.unreadable.iter().flat_map(Unreadable::leases);
             let leases: Vec<Lease> = dequeued.messages.iter().map(Message::lease).chain(unreadable).collect();
-            if !leases.is_empty()
-                && let Err(error) = station.queue.release(&leases).await
-            {
-                debug!(queue = station.name(), %error, "messages not released; they are due again when their leases end");
-            }
+            station.changed.notify_one();
+            station.release_at_end(&leases).await;
         });
     }
 }

@@ -18,6 +18,7 @@ mod lanes;
 mod hand;
 mod apart;
 mod settle;
+mod release;
 mod exchange;
 mod heartbeat;
 mod close;

@@ -157,35 +157,6 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Releases messages without counting the attempts. If that fails, the messages are due again
-    /// when their leases end.
-    pub async fn release(&self, leases: &[Lease]) {
-        if leases.is_empty() {
-            return;
-        }
-        match lost_of(self.queue.release(leases).await) {
-            Ok(lost) => self.released(leases, leases.len() - lost.len()),
-            Err(error) if error.is_refusal() && leases.len() > 1 => {
-                let apart = Apart::of(leases, |lease| self.queue.release([lease])).await;
-                self.released(&[&apart.ended[..], &apart.lost].concat(), apart.ended.len());
-                for (lease, error) in apart.failed {
-                    self.not_released(&[lease], &error);
-                }
-            }
-            Err(error) => self.not_released(leases, &error),
-        }
-    }
-
-    fn released(&self, leases: &[Lease], count: usize) {
-        self.held().confirm(leases.iter().copied());
-        self.tally.add(End::Released, count);
-    }
-
-    fn not_released(&self, leases: &[Lease], error: &Error) {
-        self.held().give_back_again(leases);
-        warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
-    }
-
     /// Renews leases, and notifies the handlers whose leases are lost. Returns false if a lease was
     /// not renewed. That is a warning only if `is_first` is set, because more tries follow.
     pub async fn renew(&self, leases: &[Lease], lease: Duration, is_first: bool) -> bool {
@@ -251,7 +222,7 @@ impl<T: Payload> Drop for Underway<'_, T> {
 
 /// Converts an error about lost leases to the ids of their messages. Returns other errors
 /// unchanged.
-fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
+pub(super) fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
     match outcome {
         Err(error) if error.is_lease_lost() => Ok(error.lost_ids().to_vec()),
         outcome => outcome.map(|()| Vec::new()),

@@ -148,3 +148,32 @@ async fn cancelled_handler_is_notified_while_a_release_waits() {
     gate.add_permits(HeldUp::MESSAGES as usize);
     assert_eq!(runs.stop().await.lost, 1);
 }
+
+/// A heartbeat gives the messages back, or a shutdown does.
+#[tokio::test(flavor = "multi_thread")]
+async fn release_is_repeated_after_a_lost_connection() {
+    for stops_first in [true, false] {
+        let place = HeldUp::place().await;
+        let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start(&place).await;
+        let Place { queue, sql, .. } = &place;
+        if !stops_first {
+            eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+        }
+        let stopping = tokio::spawn(runs.stop());
+        // After half a second, the release waits on a connection of its own.
+        let cut = "select count(*) filter (where pg_terminate_backend(pid, 10000)) > 0 from pg_stat_activity
+                   where wait_event = 'advisory' and datname = current_database()
+                     and clock_timestamp() - query_start > '700 ms'";
+        eventually("its connection is cut", || async { sql.query_one(cut, &[]).await.expect("cut").get(0) }).await;
+        HeldUp::unlock(&holder).await;
+        gate.add_permits(1);
+        let summary = stopping.await.expect("no panic");
+        let released = "select sum(released) from trunkline.queue_q";
+        let released: i64 = sql.query_one(released, &[]).await.expect("read").get(0);
+        assert!(released > 0, "some were prefetched");
+        assert_eq!((summary.released, summary.lost), (released as u64, 0), "{summary:?}");
+        let due = queue.lease(HeldUp::MESSAGES as usize).await.expect("leased");
+        assert_eq!(due.len() as u64 + summary.done, HeldUp::MESSAGES as u64, "all are due at once");
+        assert!(due.iter().all(|message| message.attempts() == 1), "no attempt is counted");
+    }
+}
