@@ -70,7 +70,10 @@ impl<T: Payload> Station<T> {
         }
     }
 
+    /// Reports a lease that the server refuses to end. The metric counts it as lost here, because
+    /// refused statements count nothing; the caller counts it for the summary.
     pub fn refused(&self, Lease { id, attempt }: Lease, error: &Error) {
+        self.queue.shared.metrics.lost(1);
         warn!(
             queue = self.name(),
             id,

@@ -45,11 +45,16 @@ impl<T: Payload> Drop for Hand<T> {
         // When a worker shuts down, it stops this task and gives the messages back. After a panic,
         // the task has to give them back itself.
         if !self.has_ended && std::thread::panicking() {
-            let mut held = self.station.held();
-            let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
-            let answers = vec![failed; held.leases(self.nr).count()];
-            held.finish(self.nr, answers, Instant::now());
-            held.hand_ended(self.nr);
+            let lost = {
+                let mut held = self.station.held();
+                let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
+                let answers = vec![failed; held.leases(self.nr).count()];
+                let lost = held.finish(self.nr, answers, Instant::now());
+                held.hand_ended(self.nr);
+                lost
+            };
+            self.station.lose(lost);
+            self.station.queue.shared.metrics.lost(lost);
         }
         self.station.hands.give_back(self.station.nr, 1);
         self.station.changed.notify_one();

@@ -224,6 +224,31 @@ async fn lost_lease_of_a_dropped_handler_is_counted() {
     assert_eq!(recorder.count(NAME, "settled_messages_total lost"), 1);
 }
 
+/// A trigger refuses to delete messages, so neither an acknowledgement nor a burial ends a lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_that_the_server_refuses_to_end_count_as_lost() {
+    const NAME: &str = "metered_refused";
+    let recorder = recorder();
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue(NAME, &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue(NAME).await.expect("opened");
+    let refuses = format!(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin raise 'it stays'; end $$;
+         create trigger refuse before delete on trunkline.queue_{NAME} for each row execute function public.refuse()"
+    );
+    sql.batch_execute(&refuses).await.expect("created");
+    for payload in 0..2 {
+        queue.enqueue(payload).await.expect("enqueued"); // in a row of its own
+    }
+    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
+        if message.payload == 0 { Ok(()) } else { Err(Failure::dead("never")) }
+    });
+    let summary = worker.drain().await.expect("drained");
+    assert_eq!((summary.done, summary.dead, summary.lost), (0, 0, 2), "{summary:?}");
+    assert_eq!(recorder.count(NAME, "settled_messages_total lost"), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn direct_delivery_is_counted_apart_from_enqueues() {
     const NAME: &str = "metered_direct";
