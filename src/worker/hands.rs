@@ -20,7 +20,8 @@ struct Share {
     used: usize,
     /// True if the queue has left and is no longer counted.
     has_left: bool,
-    /// True if the queue's last reservation got fewer tasks than the queue is entitled to.
+    /// True if the queue's last reservation got fewer tasks than the queue is entitled to, and the
+    /// queue has not been notified since.
     was_refused: bool,
     changed: Arc<Notify>,
 }
@@ -85,10 +86,17 @@ impl Hands {
         there(&queues) == 1 || queues[nr].used <= share(self.limit, &queues, nr)
     }
 
+    /// Gives tasks back. Notifies only queues that were refused tasks. Other queues are entitled to
+    /// no more tasks until their shares change, which notifies them as well. Without this rule, two
+    /// idle queues would wake each other again and again.
     pub fn give_back(&self, nr: usize, hands: usize) {
         let mut queues = self.queues();
         queues[nr].used -= hands;
-        tell_others(&queues, nr);
+        for (_, queue) in queues.iter_mut().enumerate().filter(|(other, _)| *other != nr) {
+            if std::mem::take(&mut queue.was_refused) {
+                queue.changed.notify_one();
+            }
+        }
     }
 
     /// Records whether the queue's last lease found a message.
@@ -111,19 +119,9 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Gives back a reservation that was not needed. Notifies only queues that were refused tasks
-    /// since the reservation. Otherwise two idle queues would wake each other forever.
-    pub fn give_back_unused(mut self) {
-        if self.count == 0 {
-            return; // a queue that is woken for nothing would wake this one in turn
-        }
-        let mut queues = self.hands.queues();
-        queues[self.nr].used -= std::mem::take(&mut self.count);
-        for (_, queue) in queues.iter_mut().enumerate().filter(|(other, _)| *other != self.nr) {
-            if std::mem::take(&mut queue.was_refused) {
-                queue.changed.notify_one();
-            }
-        }
+    /// Gives back a reservation that was not needed.
+    pub fn give_back_unused(self) {
+        drop(self);
     }
 
     /// Gives all tasks but `most` back.
@@ -144,6 +142,7 @@ impl Reserved<'_> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
+        // If there is nothing to give back, no queue is woken: it would wake this one in turn.
         if self.count > 0 {
             self.hands.give_back(self.nr, self.count);
         }
@@ -253,6 +252,25 @@ mod tests {
         is_woken();
         hands.reserve(0).give_back_unused();
         assert!(!is_woken(), "nothing was given back");
+    }
+
+    #[tokio::test]
+    async fn task_given_back_wakes_only_who_was_refused() {
+        let (hands, changed) = (Hands::new(8), Arc::new(Notify::new()));
+        hands.join(1, Arc::default());
+        hands.join(1, changed.clone());
+        let is_woken = || changed.notified().now_or_never().is_some();
+        assert_eq!(hands.grant(0), 7, "all but one");
+        hands.give_back(0, 1);
+        drop(hands.reserve(0));
+        assert!(!is_woken(), "it has asked for none");
+        assert_eq!(hands.grant(1), 2, "of seven");
+        hands.give_back(0, 1);
+        assert!(is_woken());
+        hands.give_back(0, 1);
+        assert!(!is_woken(), "it has not asked since");
+        hands.found(0, true);
+        assert!(is_woken(), "its share has changed");
     }
 
     #[test]
