@@ -49,7 +49,8 @@ impl Cluster {
     }
 
     /// Returns the cluster that runs in the folder `path`, to stop or restart it. Returns `None` if
-    /// no cluster runs there. Dropping the value does not affect the server.
+    /// no cluster runs there. Does not wait for a server that is starting or shutting down. Dropping
+    /// the value does not affect the server.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -68,14 +69,15 @@ impl Cluster {
         let _lock = home.lock(&account)?;
         // Checks again, because another process may have stopped the server before this one got the
         // lock.
-        match Running::in_data(&home.data()) {
-            Some(_) => {
-                let mut builder = Self::at(path).stay(true);
-                builder.binaries = Binaries::of_server(&home.data());
-                builder.start_kept(account, home).map(Some)
-            }
-            None => Ok(None),
-        }
+        let Some(running) = Running::in_data(&home.data()) else { return Ok(None) };
+        let mut builder = Self::at(path);
+        builder.binaries = Binaries::of_server(&home.data());
+        let binaries = builder.programs(Some(&home.data()))?;
+        // A server that has only begun its file has not written the folder there yet.
+        let named = Some(running.socket_dir()).filter(|folder| !folder.as_os_str().is_empty());
+        let socket_dir = named.unwrap_or(home.socket_dir()).to_owned();
+        let Builder { settings, environment, .. } = builder;
+        Ok(Some(Self { account, binaries, home, settings, environment, end: End::Stay, socket_dir, watchdog: None }))
     }
 }
 
@@ -197,7 +199,7 @@ impl Builder {
     /// Starts a kept cluster, whose lock the caller must hold.
     fn start_kept(mut self, account: Account, home: Home) -> Result<Cluster> {
         let binaries = self.programs(Some(&home.data()))?;
-        let is_running = Running::in_data(&home.data()).is_some();
+        let is_running = server::ready(&home.data())?.is_some();
         if !is_running {
             // Removes an old `postmaster.pid`. If the file stays, the watchdog ignores the server
             // that it describes.

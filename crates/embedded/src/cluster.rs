@@ -157,9 +157,9 @@ impl Cluster {
     /// caller must hold the lock.
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
-        if Running::in_data(&data).is_some() {
+        if let Some(running) = server::ready(&data)? {
             server::shorten_log(&self.account, &self.home);
-            return server::ready(&data);
+            return Ok(running);
         }
         let input = || self.watchdog.as_ref().map_or_else(Stdio::null, Watchdog::leash);
         if !data.exists() {

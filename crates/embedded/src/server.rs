@@ -74,7 +74,7 @@ pub(crate) fn start(
         let _ = write!(text, "\nThe end of {log} shows the reason; fix it and start again:\n{new}");
         Error::new(text)
     })?;
-    ready(&data)
+    ready(&data)?.ok_or_else(|| Error::new(format!("the server ended at once: {} shows the reason", log.display())))
 }
 
 /// Moves the lines of a long log into a second file, which replaces an older one. The server may be
@@ -88,10 +88,14 @@ pub(crate) fn shorten_log(account: &Account, home: &Home) {
     }
 }
 
-/// Waits until the server accepts connections. Another process may just have started the server.
-pub(crate) fn ready(data: &Path) -> Result<Running> {
+/// Waits until the server accepts connections, or has ended. Returns `None` if no server runs.
+/// Another process may just have started the server, or be stopping it.
+pub(crate) fn ready(data: &Path) -> Result<Option<Running>> {
     let what = format!("the server in {} did not get ready", data.display());
-    running::wait_until(START_LIMIT, &what, || Running::in_data(data).filter(Running::is_ready))
+    running::wait_until(START_LIMIT, &what, || match Running::in_data(data) {
+        None => Some(None),
+        running => running.filter(Running::is_ready).map(Some),
+    })
 }
 
 pub(crate) fn stop(account: &Account, data: &Path, how: Stop) -> Result<()> {

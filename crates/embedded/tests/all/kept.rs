@@ -1,11 +1,14 @@
-use crate::again::{self, Folder, here, is_alive, words};
-use crate::speak::ask;
+use crate::again::{self, Folder, eventually, here, is_alive, words};
+use crate::speak::{ask, exchange};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trunkline_embedded::{Cluster, Stop};
 
 #[test]
@@ -234,8 +237,7 @@ fn long_log_is_shortened_while_the_server_runs() {
 
 /// Returns true if a process waits for the lock on the file.
 #[cfg(target_os = "linux")]
-fn is_waited_for(file: &std::path::Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
+fn is_waited_for(file: &Path) -> bool {
     let inode = format!(":{} ", file.metadata().unwrap().ino());
     fs::read_to_string("/proc/locks").unwrap().lines().any(|line| line.contains("->") && line.contains(&inode))
 }
@@ -252,10 +254,60 @@ fn attach_starts_no_server_that_stops_before_it_gets_the_lock() {
         let path = path.clone();
         move || Cluster::attach(path).unwrap().is_some()
     });
-    again::eventually("it waits for the lock", || is_waited_for(&path.join("lock")));
+    eventually("it waits for the lock", || is_waited_for(&path.join("lock")));
     again::signal(pid, "INT");
-    again::eventually("the server ends", || Cluster::status(&path).is_none());
+    eventually("the server ends", || Cluster::status(&path).is_none());
     drop(lock);
     assert!(!attaches.join().unwrap());
     assert_eq!(Cluster::status(&path), None);
+}
+
+/// Starts a server that stays, opens a session, and asks the server to stop when the session has
+/// ended. Returns the session.
+fn shutting_down(path: &Path) -> UnixStream {
+    let cluster = Cluster::at(path).stay(true).start().unwrap();
+    let socket = cluster.socket_dir().join(format!(".s.PGSQL.{}", cluster.port()));
+    let session = UnixStream::connect(socket).unwrap();
+    assert_eq!(exchange(&session, "SELECT 1").as_deref(), Some("1"));
+    let pid = cluster.pid().unwrap().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+    eventually("it shuts down", || Cluster::status(path).is_some_and(|running| !running.is_ready()));
+    session
+}
+
+#[test]
+fn server_that_waits_for_its_clients_is_stopped() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let session = shutting_down(&path);
+    let began = Instant::now();
+    Cluster::attach(&path).unwrap().unwrap().stop(Stop::Fast).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(Cluster::status(&path), None);
+    drop(session);
+}
+
+#[test]
+fn server_that_ends_during_a_start_is_started() {
+    let folder = Folder::new();
+    let path = folder.0.join("queue");
+    let session = shutting_down(&path);
+    let (before, binaries) = (Cluster::status(&path).unwrap().pid(), here());
+    let starts = std::thread::spawn({
+        let path = path.clone();
+        move || Cluster::at(path).binaries(binaries).start().unwrap()
+    });
+    let lock = fs::File::options().write(true).open(path.join("lock")).unwrap();
+    eventually("the start holds the lock", || {
+        let is_held = lock.try_lock().is_err();
+        if !is_held {
+            lock.unlock().unwrap();
+        }
+        is_held
+    });
+    drop(session);
+    let cluster = starts.join().unwrap();
+    assert_ne!(cluster.pid().unwrap(), before);
+    drop(cluster);
+    assert_eq!(Cluster::status(&path), None, "who starts it without `stay` stops it");
 }
