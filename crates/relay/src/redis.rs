@@ -10,8 +10,9 @@ use std::{
 };
 
 use ::redis::{
-    Client, RedisError, TlsCertificates,
+    Client, IntoConnectionInfo, RedisError, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
 pub use self::{sink::RedisSink, source::RedisSource};
@@ -22,9 +23,12 @@ use crate::{
 
 /// The minimum time between two new connections.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The time after which the system tests an idle connection, and the interval of further tests. So
+/// a connection to a server that has vanished fails before the next message, which would wait.
+const IDLE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(5));
 
-/// A connection that is replaced when its server refuses commands, because the host's name may then
-/// point to another server.
+/// A connection that is replaced when its server refuses commands or does not answer, because the
+/// host's name may then point to another server. The client replaces only a closed connection.
 struct Reconnecting {
     address: Address,
     patience: Duration,
@@ -43,14 +47,15 @@ impl Reconnecting {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Connects to the same address again. Returns at once if another call is already doing so.
+    /// Connects to the same address again, and keeps the old connection if that fails. Returns at
+    /// once if another call is already doing so.
     async fn renew(&self, error: &RedisError) {
         let Ok(mut renewed) = self.renewed.try_lock() else { return };
         if renewed.is_some_and(|renewed| renewed.elapsed() < PAUSE) {
             return;
         }
         let broker = self.address.shown();
-        tracing::warn!(broker, %error, "connecting again: the server is a replica, or is still loading");
+        tracing::warn!(broker, %error, "connecting again: the server is a replica, still loads, or does not answer");
         match connect(&self.address, self.patience).await {
             Ok(new) => *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new,
             Err(error) => tracing::warn!(broker, %error, "cannot connect again"),
@@ -72,9 +77,12 @@ async fn connect(address: &Address, patience: Duration) -> Result<ConnectionMana
     let url = format!("{}://{}/{database}", address.scheme, address.servers);
     let root_cert = address.authorities()?.map(String::into_bytes);
     let certificates = TlsCertificates { client_tls: None, root_cert };
+    let keepalive = TcpKeepalive::new().with_time(IDLE.0).with_interval(IDLE.1);
+    let server = url.into_connection_info().map_err(said)?;
+    let server = server.set_tcp_settings(TcpSettings::default().set_keepalive(keepalive));
     let client = match &*address.scheme {
-        "rediss" => Client::build_with_tls(url, certificates).map_err(said)?,
-        _ => Client::open(url).map_err(said)?,
+        "rediss" => Client::build_with_tls(server, certificates).map_err(said)?,
+        _ => Client::open(server).map_err(said)?,
     };
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(Duration::from_secs(5)))

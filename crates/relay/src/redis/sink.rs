@@ -39,15 +39,19 @@ const CONNECTIONS: usize = 4;
 /// `trunkline-key` and `body`. If a message is sent twice, Redis stores it twice. A confirmed
 /// message is in Redis' memory; `appendfsync` determines when it is on disk.
 pub struct RedisSink {
-    connections: Vec<Reconnecting>,
+    links: Vec<Link>,
     /// The maximum number of bytes per value.
     longest: usize,
     next: AtomicUsize,
-    /// True after a timeout, until the server answers again.
-    unanswered: AtomicBool,
     wait: u32,
     maxlen: Option<u64>,
     broker: String,
+}
+
+struct Link {
+    connection: Reconnecting,
+    /// True after a timeout, until the server answers again over this connection.
+    unanswered: AtomicBool,
 }
 
 impl RedisSink {
@@ -57,20 +61,20 @@ impl RedisSink {
     /// If the server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["wait", "maxlen", "db", "ca"])?;
-        let mut connections = Vec::with_capacity(CONNECTIONS);
+        let mut links = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            connections.push(Reconnecting::connect(address, ENOUGH).await?);
+            let connection = Reconnecting::connect(address, ENOUGH).await?;
+            links.push(Link { connection, unanswered: AtomicBool::new(false) });
         }
         let wait = address.option("wait")?.unwrap_or(0);
-        let longest = match connections.first() {
-            Some(connection) => longest(connection).await,
+        let longest = match links.first() {
+            Some(link) => longest(&link.connection).await,
             None => LONGEST,
         };
         Ok(Self {
-            connections,
+            links,
             longest,
             next: AtomicUsize::new(0),
-            unanswered: AtomicBool::new(false),
             wait,
             maxlen: address.option("maxlen")?,
             broker: address.shown(),
@@ -118,25 +122,30 @@ impl RedisSink {
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
 
-    /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
-    /// server answers: a stopped server that is resumed runs every command that it received,
-    /// including repeated ones.
-    async fn ask(&self, connection: &Reconnecting, commands: &Pipeline, bytes: usize) -> RedisResult<Vec<Value>> {
-        let mut connection = connection.get();
-        if self.unanswered.load(Ordering::Acquire) {
+    /// Sends commands and waits for their answers. After a timeout on any connection, each
+    /// connection sends only a `PING` until the server answers: a stopped server that is resumed
+    /// runs every command that it received, including repeated ones. Without an answer to the
+    /// `PING`, connects again.
+    async fn ask(&self, link: &Link, commands: &Pipeline, bytes: usize) -> RedisResult<Vec<Value>> {
+        let mut connection = link.connection.get();
+        if self.links.iter().any(|link| link.unanswered.load(Ordering::Acquire)) {
             // Accepts any reply, even an error, as a sign that the server answers.
             let ping = redis::cmd("PING");
             let answer: RedisResult<Value> = within(PATIENCE, ping.query_async(&mut connection)).await;
             if let Err(error) = answer
                 && error.code().is_none()
             {
+                if error.is_timeout() {
+                    link.unanswered.store(true, Ordering::Release);
+                    link.connection.renew(&error).await;
+                }
                 return Err(error);
             }
-            self.unanswered.store(false, Ordering::Release);
+            link.unanswered.store(false, Ordering::Release);
         }
         let answers = within(limit(bytes), connection.send_packed_commands(commands, 0, commands.len())).await;
         if answers.as_ref().is_err_and(RedisError::is_timeout) {
-            self.unanswered.store(true, Ordering::Release);
+            link.unanswered.store(true, Ordering::Release);
         }
         answers
     }
@@ -150,12 +159,12 @@ impl RedisSink {
         if self.wait > 0 {
             pipeline.cmd("WAIT").arg(self.wait).arg(REPLICAS);
         }
-        let connection = &self.connections[self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len()];
-        let mut answers = match self.ask(connection, &pipeline, bytes).await {
+        let link = &self.links[self.next.fetch_add(1, Ordering::Relaxed) % self.links.len()];
+        let mut answers = match self.ask(link, &pipeline, bytes).await {
             Ok(answers) => answers,
             Err(error) => {
                 if points_elsewhere(&error) {
-                    connection.renew(&error).await;
+                    link.connection.renew(&error).await;
                 }
                 return vec![Outcome::RefusedForNow(error.to_string()); commands];
             }
@@ -182,7 +191,7 @@ impl RedisSink {
         };
         let outcomes = answers.into_iter().map(outcome).collect();
         if let Some(error) = elsewhere {
-            connection.renew(&error).await;
+            link.connection.renew(&error).await;
         }
         outcomes
     }

@@ -96,11 +96,11 @@ impl RedisSource {
         read.arg("COUNT").arg(self.count.min(most)).arg("BLOCK").arg(BLOCK);
         read.arg("STREAMS").arg(&self.stream).arg(self.read_after(after));
         let answer: redis::RedisResult<redis::Value> = read.query_async(&mut self.connection.get()).await;
-        if let Some(error) = answer.as_ref().err().filter(|error| points_elsewhere(error)) {
-            self.connection.renew(error).await;
-        }
         if answer.as_ref().is_err_and(redis::RedisError::is_timeout) {
             self.count = (self.count / 4).max(1);
+        }
+        if let Some(error) = answer.as_ref().err().filter(|error| points_elsewhere(error) || error.is_timeout()) {
+            self.connection.renew(error).await;
         }
         let answer = answer.map_err(|cause| Error::broker(&self.broker, cause))?;
         if answer == redis::Value::Nil {

@@ -2,11 +2,17 @@
 //! open.
 
 use std::{
+    future::pending,
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use trunkline_relay::{Inward, Raw, Relay, sink, source};
 
@@ -20,20 +26,26 @@ use crate::{
 struct Name {
     addr: SocketAddr,
     stands_for: Arc<Mutex<SocketAddr>>,
+    /// Ends the traffic of all connections to the first server. They stay open.
+    vanished: CancellationToken,
 }
 
 impl Name {
     async fn of(broker: &Broker) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let name =
-            Self { addr: listener.local_addr().expect("bound"), stands_for: Arc::new(Mutex::new(broker.addr())) };
-        let stands_for = name.stands_for.clone();
+        let (addr, first) = (listener.local_addr().expect("bound"), broker.addr());
+        let name = Self { addr, stands_for: Arc::new(Mutex::new(first)), vanished: CancellationToken::new() };
+        let (stands_for, vanished) = (name.stands_for.clone(), name.vanished.clone());
         tokio::spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let to = *stands_for.lock().expect("not poisoned");
+                let silent = if to == first { vanished.clone() } else { CancellationToken::new() };
                 tokio::spawn(async move {
-                    let mut server = TcpStream::connect(to).await?;
-                    tokio::io::copy_bidirectional(&mut client, &mut server).await
+                    let Ok(mut server) = TcpStream::connect(to).await else { return };
+                    let copied = silent.run_until_cancelled(copy_bidirectional(&mut client, &mut server)).await;
+                    if copied.is_none() {
+                        pending::<()>().await; // keeps both connections open
+                    }
                 });
             }
         });
@@ -43,7 +55,16 @@ impl Name {
     fn now_stands_for(&self, broker: &Broker) {
         *self.stands_for.lock().expect("not poisoned") = broker.addr();
     }
+
+    /// Moves the name. The first server sends and receives nothing more, and resets no connection.
+    fn vanishes_for(&self, broker: &Broker) {
+        self.now_stands_for(broker);
+        self.vanished.cancel();
+    }
 }
+
+/// The time in which a relay leaves a server that has vanished.
+const LEAVES: Duration = Duration::from_secs(60);
 
 pub async fn say(broker: &Broker, words: &[&str]) {
     let client = redis::Client::open(format!("redis://{}", broker.addr())).expect("an address");
@@ -113,6 +134,49 @@ async fn replica_without_master_is_left_for_new_master() {
     .await;
     name.now_stands_for(&new);
     until("it is there", async || progress.confirmed() == 1).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("a clean end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn messages_reach_the_new_master_if_the_old_one_vanishes() {
+    let (old, new) = two();
+    let name = Name::of(&old).await;
+    let queue = queue().await;
+    let (sink, route) = sink(&format!("redis://{}/s", name.addr)).await.expect("a sink");
+    let (relay, stop) = (Relay::new(queue.clone(), sink).route(route), CancellationToken::new());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    queue.enqueue(Raw("before".into())).await.expect("enqueued");
+    until("it is confirmed", async || progress.confirmed() == 1).await;
+    name.vanishes_for(&new);
+    for number in 0..20 {
+        queue.enqueue(Raw(format!("after {number:02}").into())).await.expect("enqueued");
+    }
+    let confirmed = until("all are confirmed", async || progress.confirmed() == 21);
+    timeout(LEAVES, confirmed).await.expect("in time");
+    stop.cancel();
+    running.await.expect("no panic").expect("a clean end");
+    let there = arrived(&format!("redis://{}/s", new.addr()), 20).await;
+    assert_eq!(there, (0..20).map(|number| format!("after {number:02}")).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn master_that_vanishes_is_left_for_new_master() {
+    let (old, new) = two();
+    say(&old, &["XADD", "s", "1-1", "body", "before"]).await;
+    say(&new, &["XADD", "s", "2-1", "body", "after"]).await;
+    let name = Name::of(&old).await;
+    let queue = queue().await;
+    let source = source(&format!("redis://{}/s", name.addr)).await.expect("a source");
+    let (relay, stop) = (Inward::new(source, queue.clone()), CancellationToken::new());
+    let progress = relay.progress();
+    let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
+    until("it is there", async || progress.confirmed() == 1).await;
+    name.vanishes_for(&new);
+    timeout(LEAVES, until("both are there", async || progress.confirmed() == 2)).await.expect("in time");
     stop.cancel();
     running.await.expect("no panic").expect("a clean end");
 }
