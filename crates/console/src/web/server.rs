@@ -170,6 +170,7 @@ impl Console {
             read_only: self.read_only,
             title: self.title,
             is_secure: self.certificate.is_some(),
+            logins: Arc::new(Semaphore::new(entry::AT_ONCE)),
             live: Arc::new(Semaphore::new(LIVE)),
             gate: Gate::default(),
             health: Health::default(),

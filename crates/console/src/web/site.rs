@@ -26,6 +26,8 @@ pub struct Site {
     pub title: String,
     /// True if the console serves TLS.
     pub is_secure: bool,
+    /// Limits the number of passwords that are checked at the same time.
+    pub logins: Arc<Semaphore>,
     /// Limits the number of pages with live numbers.
     pub live: Arc<Semaphore>,
     /// Limits the number of pages that query the database.
