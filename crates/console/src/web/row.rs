@@ -83,7 +83,7 @@ impl Row {
                 Some(false) => "0".to_owned(),
                 _ => number(4),
             },
-            oldest: oldest.map_or_else(unknown, |seconds| words::age(Duration::from_secs_f64(seconds))),
+            oldest: oldest.map_or_else(unknown, age),
             came: words::rate(known.flow.came),
             went: words::rate(known.flow.went),
             died: words::rate(known.failing.unwrap_or_default().max(known.flow.died)),
@@ -95,6 +95,11 @@ impl Row {
             schedules: schedules(known.schedules),
         }
     }
+}
+
+/// Formats a number of seconds. A time in a table that was written by hand may be infinite.
+fn age(seconds: f64) -> String {
+    words::age(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 fn schedules((count, next): (i64, Option<SystemTime>)) -> String {
@@ -115,4 +120,17 @@ fn limits(is: &trunkline::Description) -> String {
     said.extend((is.partitions > 0).then(|| format!("{} partitions", is.partitions)));
     said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
     said.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_beyond_all_durations_is_the_longest() {
+        assert_eq!(age(90.5), "1 min 30 s");
+        for seconds in [1e300, f64::INFINITY] {
+            assert_eq!(age(seconds), words::age(Duration::MAX));
+        }
+    }
 }
