@@ -1,5 +1,7 @@
 //! The page of a queue.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::{
     Extension,
@@ -26,7 +28,7 @@ struct QueuePage {
     keyed: bool,
     /// The last hour, as this console sampled it.
     charts: Vec<Chart>,
-    of: Workings,
+    of: Arc<Workings>,
 }
 
 pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
@@ -40,7 +42,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
     };
     let row = Row::of(&known);
-    let of = Workings::of(&site.db, &is).await;
+    let of = site.workings.of(&is.name, Workings::of(&site.db, &is)).await;
     let mut settings = vec![
         ("payload", is.payload.clone()),
         ("maximum attempts per message", is.max_attempts.to_string()),

@@ -20,6 +20,7 @@ use super::{
     health::Health,
     letters, live, of_queue, packed, pages,
     pulse::Pulse,
+    shared::Shared,
     shield,
     site::Site,
     tls::Certificate,
@@ -175,6 +176,7 @@ impl Console {
             gate: Gate::default(),
             health: Health::default(),
             checkup: Arc::new(Checkup::new(self.doctor)),
+            workings: Shared::default(),
             base: self.base,
         });
         let (ending, ended) = tokio::sync::watch::channel(false);

@@ -11,7 +11,9 @@ use super::{
     gate::Gate,
     health::Health,
     pulse::Pulse,
+    shared::Shared,
     statement,
+    workings::Workings,
 };
 use crate::metrics::Metrics;
 
@@ -34,6 +36,8 @@ pub struct Site {
     pub gate: Gate,
     pub health: Health,
     pub checkup: Arc<Checkup>,
+    /// How each queue works, by the queue's name.
+    pub workings: Shared<Workings>,
     /// The prefix of all paths, such as `/ops/queues`, or empty.
     pub base: String,
 }

@@ -72,7 +72,7 @@ pub struct KeyRow {
 type Reported = (String, String, SystemTime, SystemTime, bool, Vec<i64>, f64, Option<f64>, Option<f64>);
 type Session = (String, String, i64, Option<SystemTime>);
 type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
-type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
+type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64, bool);
 
 /// Everything that the page shows. Parts that the role may not see are missing, and `hidden`
 /// contains the reasons.
@@ -89,11 +89,13 @@ pub struct Workings {
     pub hidden: Vec<String>,
     /// True on a standby, which has no workers' reports.
     pub is_standby: bool,
+    /// The time at which everything was read.
+    pub at: String,
 }
 
 impl Workings {
     pub async fn of(db: &Db, queue: &Description) -> Self {
-        let mut all = Self::default();
+        let mut all = Self { at: words::time(SystemTime::now()), ..Self::default() };
         let name = queue.name.as_str();
         let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
         let told: Option<Vec<Reported>> = match is_standby {
@@ -180,7 +182,7 @@ fn first(id: Option<i64>, key: &str, state: &str, until: Option<SystemTime>) -> 
     id.map(|id| First { id, key: words::shown(key), state: state.to_owned(), until })
 }
 
-fn key((key, partition, id, state, until, attempt, error, waiting): Key) -> KeyRow {
+fn key((key, partition, id, state, until, attempt, error, waiting, may_be_more): Key) -> KeyRow {
     let until_when = until.map_or_else(String::new, words::ago);
     let why = match state.as_str() {
         "retrying" => format!("its first message, which failed at attempt {attempt} and is due again {until_when}"),
@@ -192,7 +194,8 @@ fn key((key, partition, id, state, until, attempt, error, waiting): Key) -> KeyR
         "due" => "nothing: it is due, and the partition's owner leases it next".to_owned(),
         _ => "nothing: no message of it waits any more".to_owned(),
     };
-    let (error, waiting) = (words::shown(&error.unwrap_or_default()), words::thousands(waiting));
+    let error = words::shown(&error.unwrap_or_default());
+    let waiting = format!("{}{}", if may_be_more { "≥ " } else { "" }, words::thousands(waiting));
     let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
     KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, partition, why, error, waiting }
 }

@@ -59,6 +59,7 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
         assert!(Instant::now() < deadline, "it still waits");
         crate::until_next_poll().await;
     }
+    let site = site.restarted(|console| console).await; // the other console shares what it has read
     let page = get(site.address, "/queues/bookings").await;
     let partitions = rows(&page.body, "partitions");
     assert!(
@@ -79,6 +80,7 @@ async fn workers_that_report_are_shown_with_their_times_and_failures() {
         if message.payload == "7" { Err(Failure::dead("seven")) } else { Ok(()) }
     });
     tokio::time::timeout(SOON, worker.concurrency(3).reports(true).drain()).await.expect("it ends").expect("it works");
+    let site = site.restarted(|console| console).await;
     let page = get(site.address, "/queues/jobs").await;
     let workers = rows(&page.body, "workers");
     let told = "select sum(handled)::int8 from trunkline.worker where queue = 'jobs' and failed <= 1";
@@ -91,6 +93,7 @@ async fn workers_that_report_are_shown_with_their_times_and_failures() {
     // Simulates a worker that has not reported for a while, and does not count as working.
     let silent = "update trunkline.worker set ended = false, at = at - interval '1 minute'";
     site.sql.batch_execute(silent).await.expect("updated");
+    let site = site.restarted(|console| console).await;
     let page = get(site.address, "/queues/jobs").await;
     assert_eq!(rows(&page.body, "workers")[0][1], "silent");
     site.end().await;
@@ -117,10 +120,27 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
     let named = "set application_name = 'a consumer'; select trunkline.lease('lines.of-it', 1)";
     let consumer = super::connect(&site.url).await;
     consumer.batch_execute(named).await.expect("leased");
+    let site = site.restarted(|console| console).await;
     let page = get(site.address, "/queues/lines.of-it").await;
     assert!(page.body.contains("<li>a consumer on"), "{}", page.body);
     let shard =
         site.sql.query_one("select lpad(to_hex(number), 8, '0') from trunkline.stripe", &[]).await.expect("one");
     assert!(page.body.contains(shard.get::<_, &str>(0)), "{}", page.body);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_queue_share_what_was_read() {
+    let site = Site::new().await;
+    let bookings = queue(&site, "bookings", Settings::new("text").partitions(4)).await;
+    let (none, began) = ("No worker owns a partition, and no message waits in one.", Instant::now());
+    let page = get(site.address, "/queues/bookings").await;
+    assert!(page.body.contains(none), "{}", page.body);
+    bookings.enqueue(Draft::new("one".to_owned()).key("ada")).await.expect("enqueued");
+    let again = get(site.address, "/queues/bookings").await;
+    let is_shared = again.body.contains(none);
+    assert!(is_shared || began.elapsed() >= Duration::from_secs(10), "{}", again.body);
+    let site = site.restarted(|console| console).await;
+    assert_eq!(rows(&get(site.address, "/queues/bookings").await.body, "partitions").len(), 1);
     site.end().await;
 }
