@@ -13,11 +13,12 @@ use super::{
     pulse::Known,
     reply::{Here, Page, Visit, failing, known},
     row::Row,
+    statement::MOST,
     view::{Frame, page},
     words,
     workings::{Workings, charts},
 };
-use crate::metrics::ask::counts;
+use crate::{metrics::ask::counts_within, reason::is_late};
 
 #[derive(Template)]
 #[template(path = "queue.html")]
@@ -39,7 +40,13 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
             known.description = is.clone(); // so a visitor who has paused the queue sees the change immediately
             known
         }
-        None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
+        None => {
+            let counts = match counts_within(&site.db, &name, MOST).await {
+                Err(error) if is_late(&error) => None,
+                counted => Some(failing(&site, &visitor, counted).await?),
+            };
+            Known::now(is.clone(), counts)
+        }
     };
     let row = Row::of(&known);
     let of = site.workings.of(&is.name, Workings::of(&site.db, &is)).await;

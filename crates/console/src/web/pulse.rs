@@ -89,9 +89,10 @@ impl Known {
         }
     }
 
-    /// Creates the numbers of a queue that a visitor opens before its first sample.
-    pub fn now(description: Description, counts: Counts) -> Self {
-        Self { counts: Some(counts), alarms: Some(counts.alarms()), ..Self::new(description) }
+    /// Creates the numbers of a queue that a visitor opens before its first sample. There are no
+    /// counts if they took too long.
+    pub fn now(description: Description, counts: Option<Counts>) -> Self {
+        Self { counts, alarms: counts.map(|counts| counts.alarms()), ..Self::new(description) }
     }
 
     /// Stores the latest counts. `rows` is the number of rows that the queue has ever had.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trunkline::{Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
 
-use super::Site;
+use super::{Site, connect};
 use crate::browser::get;
 
 const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
@@ -118,7 +118,7 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
         assert!(page.body.contains(title), "{title}");
     }
     let named = "set application_name = 'a consumer'; select trunkline.lease('lines.of-it', 1)";
-    let consumer = super::connect(&site.url).await;
+    let consumer = connect(&site.url).await;
     consumer.batch_execute(named).await.expect("leased");
     let site = site.restarted(|console| console).await;
     let page = get(site.address, "/queues/lines.of-it").await;
@@ -142,5 +142,25 @@ async fn pages_of_a_queue_share_what_was_read() {
     assert!(is_shared || began.elapsed() >= Duration::from_secs(10), "{}", again.body);
     let site = site.restarted(|console| console).await;
     assert_eq!(rows(&get(site.address, "/queues/bookings").await.body, "partitions").len(), 1);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locked_queue_is_shown_without_counts_before_its_first_sample() {
+    let site = Site::new().await;
+    let holder = connect(&site.url).await;
+    for number in 0.. {
+        let name = format!("q{number}");
+        site.db.create_queue(&name, &Settings::new("text")).await.expect("created");
+        let lock = format!("begin; lock table trunkline.queue_{name} in access exclusive mode");
+        holder.batch_execute(&lock).await.expect("locked");
+        let page = tokio::time::timeout(SOON, get(site.address, &format!("/queues/{name}"))).await.expect("in time");
+        assert_eq!(page.status, 200, "{}", page.body);
+        holder.batch_execute("rollback").await.expect("let go");
+        if page.text_after(r#"<dd data-cell="due">"#) == "–" {
+            break;
+        }
+        assert!(number < 10, "every queue was counted before it was locked: {}", page.body);
+    }
     site.end().await;
 }
