@@ -188,6 +188,10 @@ impl Doctor {
             && match limit.answer(Box::pin(within::<_, (bool,)>(db, moves, (), SERVER))).await {
                 // continues, because the list of queues below reports the missing right
                 Ok(Err(error)) if lacks_right(&error) => false,
+                Ok(Err(error)) if error.sqlstate().is_some() => {
+                    findings.push(unchecked(check, None, &reason(&error), AGAIN));
+                    false
+                }
                 Ok(found) => found?.0,
                 Err(late) => {
                     findings.push(late.finding(check, None));
@@ -203,6 +207,11 @@ impl Doctor {
             Ok(Err(error)) if lacks_right(&error) => {
                 let unlisted = || unchecked(QUEUES, None, &server_reason(&error), &of.as_operator(None));
                 findings.extend(self.wants(QUEUES).then(unlisted));
+                Vec::new()
+            }
+            // For example, a time limit of the role: this statement has no limit of its own.
+            Ok(Err(error)) if error.sqlstate().is_some() => {
+                findings.extend(self.wants(QUEUES).then(|| unchecked(QUEUES, None, &reason(&error), AGAIN)));
                 Vec::new()
             }
             Ok(listed) => listed?,
