@@ -46,6 +46,8 @@ pub struct BadLines {
     fate: Fate,
     aside: Option<File>,
     count: u64,
+    /// The number of the next lines that may be enqueued, because the server's answer is lost.
+    pub unknown: usize,
 }
 
 impl BadLines {
@@ -55,7 +57,7 @@ impl BadLines {
             Fate::Fail | Fate::Skip => None,
             Fate::Aside(path) => Some(open(path, lines)?),
         };
-        Ok(Self { fate: fate.clone(), aside, count: 0 })
+        Ok(Self { fate: fate.clone(), aside, count: 0, unknown: 0 })
     }
 
     pub fn count(&self) -> u64 {
@@ -84,20 +86,30 @@ impl BadLines {
     }
 
     /// Saves lines that were read from a stream and not enqueued, because the command ends early.
-    /// Their order stays. Returns a sentence about them, if there are any.
+    /// Their order stays. The first of them are those whose outcome is unknown. Returns a sentence
+    /// about them, if there are any.
     pub fn keep(&mut self, unsent: &[Text]) -> Option<String> {
-        let count = match unsent.len() as u64 {
+        let (count, unknown) = (unsent.len(), self.unknown.min(unsent.len()));
+        let outcome = if unknown > 0 { "confirmed" } else { "enqueued" };
+        let lines = match count {
             0 => return None,
-            1 => "one line was read from the stream and not enqueued".to_owned(),
-            count => format!("{} lines were read from the stream and not enqueued", thousands(count)),
+            1 => format!("one line was read from the stream and not {outcome}"),
+            _ => format!("{} lines were read from the stream and not {outcome}", thousands(count as u64)),
+        };
+        let doubt = match unknown {
+            0 => String::new(),
+            1 if count == 1 => "; it may already be enqueued".to_owned(),
+            1 => "; the first of them may already be enqueued".to_owned(),
+            _ if unknown == count => "; all of them may already be enqueued".to_owned(),
+            _ => format!("; the first {} of them may already be enqueued", thousands(unknown as u64)),
         };
         let (Some(file), Fate::Aside(path)) = (&mut self.aside, &self.fate) else {
-            return Some(format!("{count}: --bad-lines FILE saves such lines"));
+            return Some(format!("{lines}: --bad-lines FILE saves such lines{doubt}"));
         };
         let all: Vec<u8> = unsent.iter().flat_map(|line| [line.0.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
         Some(match file.write_all(&all) {
-            Ok(()) => format!("{count}, and appended to {}", path.display()),
-            Err(cause) => format!("{count}, and cannot be written to {}: {cause}", path.display()),
+            Ok(()) => format!("{lines}, and appended to {}{doubt}", path.display()),
+            Err(cause) => format!("{lines}, and cannot be written to {}: {cause}{doubt}", path.display()),
         })
     }
 
@@ -128,4 +140,27 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
         );
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_may_be_enqueued_are_not_reported_as_missing() {
+        let mut bad = BadLines::new(&Fate::Fail, Path::new("-")).expect("no file is opened");
+        let mut said = |lines: usize, unknown: usize| {
+            bad.unknown = unknown;
+            bad.keep(&vec![Text(Vec::new()); lines]).unwrap_or_default()
+        };
+        let saves = "--bad-lines FILE saves such lines";
+        assert_eq!(said(0, 0), "");
+        assert_eq!(said(2, 0), format!("2 lines were read from the stream and not enqueued: {saves}"));
+        let read = format!("3 lines were read from the stream and not confirmed: {saves}");
+        assert_eq!(said(3, 1), format!("{read}; the first of them may already be enqueued"));
+        assert_eq!(said(3, 2), format!("{read}; the first 2 of them may already be enqueued"));
+        assert_eq!(said(3, 3), format!("{read}; all of them may already be enqueued"));
+        let one = format!("one line was read from the stream and not confirmed: {saves}; it may already be enqueued");
+        assert_eq!(said(1, 1), one);
+    }
 }

@@ -340,13 +340,13 @@ impl LineLoad<'_> {
                     }
                 }
                 Err(error) => {
-                    let unknown = error.is_outcome_unknown();
+                    self.bad.unknown = if error.is_outcome_unknown() { part.len() } else { 0 };
                     let last = self.read() + part.len() as u64;
                     let told =
                         format!("lines {} to {}: {}", thousands(first), thousands(last), Error::from(error).told().0);
-                    return Err(Error::new(told).hint(match unknown {
-                        true => "it is not known whether these lines were enqueued",
-                        false => "none of these lines was enqueued",
+                    return Err(Error::new(told).hint(match self.bad.unknown {
+                        0 => "none of these lines was enqueued",
+                        _ => "it is not known whether these lines were enqueued",
                     }));
                 }
             }

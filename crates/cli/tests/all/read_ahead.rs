@@ -2,7 +2,10 @@
 
 use std::{fs, io::Write, process::Child};
 
-use crate::fixture::{Folder, Session, Trunkline, eventually, signal};
+use crate::{
+    delay_proxy,
+    fixture::{Folder, Session, Trunkline, eventually, rows, signal},
+};
 
 /// Starts a program that enqueues lines and saves others in the folder, and enqueues one line.
 fn started(trunkline: &Trunkline, folder: &Folder) -> Child {
@@ -79,4 +82,24 @@ fn signal_leaves_each_line_in_the_queue_or_in_the_file() {
     let mut found = trunkline.lines(&["dequeue", "q"]);
     found.extend(fs::read_to_string(folder.join("rest")).expect("it was written").lines().map(str::to_owned));
     assert_eq!(found, (1..5_000).map(|n: u32| n.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn lines_whose_answer_is_lost_are_not_called_missing() {
+    let (near, folder) = (Trunkline::with_queue(&[]), Folder::new());
+    let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
+    let mut child = started(&far, &folder);
+    let mut lock = Session::begin(&near.url, "begin; lock table trunkline.queue_q");
+    feed(&mut child, "2\n3\n");
+    // On a shared connection, a statement waits for half a second at most.
+    let waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+                 and query_start < clock_timestamp() - interval '1 second'";
+    eventually("the lines wait on a connection of their own", || rows(&near.url, waits).len() == 1);
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+    let (code, error) = ended(child);
+    assert!(code == Some(1) && error.contains("it is not known whether these lines were enqueued"), "{error}");
+    assert!(error.contains("2 lines were read from the stream and not confirmed, and appended to "), "{error}");
+    assert!(error.contains("; all of them may already be enqueued"), "{error}");
+    assert_eq!(fs::read_to_string(folder.join("rest")).expect("it was written"), "2\n3\n");
+    lock.run("commit");
 }
