@@ -269,8 +269,7 @@ fn shutting_down(path: &Path) -> UnixStream {
     let socket = cluster.socket_dir().join(format!(".s.PGSQL.{}", cluster.port()));
     let session = UnixStream::connect(socket).unwrap();
     assert_eq!(exchange(&session, "SELECT 1").as_deref(), Some("1"));
-    let pid = cluster.pid().unwrap().to_string();
-    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+    again::signal(cluster.pid().unwrap(), "TERM");
     eventually("it shuts down", || Cluster::status(path).is_some_and(|running| !running.is_ready()));
     session
 }
