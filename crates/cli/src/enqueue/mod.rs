@@ -76,9 +76,9 @@ ends the program in any case. Lines are enqueued as they arrive, many at a time.
 another message has is not enqueued, or replaces that message; the number of these lines is reported on
 standard error.
 
-The program reads a pipe ahead of what it enqueues. If it ends early, because of a bad line, the
-database or a signal, it reports how many lines it has read and not enqueued. They are no longer in the
-pipe. --bad-lines FILE appends them to FILE, in their order, together with bad lines.
+The program reads a pipe ahead of what it enqueues. If it ends early, it reports how many lines it has
+read and not enqueued; they are no longer in the pipe. It says how many of them may be enqueued after
+all, because the connection broke. --bad-lines FILE appends them to FILE, with bad lines, in order.
 
 Examples:
   trunkline queue create words --type text
