@@ -10,6 +10,9 @@ create or replace function trunkline.lease_partition(queue text, n int default 1
 -- message of the key is waiting for its retry, ack and archive of the messages behind it fail with TL001. Commit
 -- immediately.
 --
+-- An empty result does not mean that nothing is due. If thousands of messages of a key that waits come first, each call
+-- moves some of them to a backlog of the key, and may return nothing. Commit, and call the function again.
+--
 -- holder: the number to pass to trunkline.more and trunkline.release_partition. lease: as in trunkline.lease.
 --
 -- Example:

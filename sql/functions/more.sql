@@ -2,7 +2,8 @@ create or replace function trunkline.more(queue text, holder bigint, n int defau
     returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Leases more messages of the partition that trunkline.lease_partition gave to this holder, and
--- then extends the lease of the partition. Returns no rows, and extends nothing, if nothing is due in the partition. Fails
+-- then extends the lease of the partition. Returns no rows, and extends nothing, if nothing is due in the partition, or
+-- if the call only moved messages of a key that waits (see trunkline.lease_partition). Fails
 -- with TL001 if the holder no longer has a partition: then its leases are over, too. If the result
 -- of a call is lost, do not call the function again with this holder. Messages that you do not know
 -- of may be leased, and the messages behind them have to wait. Lease another partition instead.

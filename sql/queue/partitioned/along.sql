@@ -92,7 +92,9 @@ begin
             exit when ran_out or part = 2;
             lined := array(select l.key from trunkline.{line_} l where l.lane = lane);
         else
-            rows := least(wanted - got, 8);
+            -- While keys wait, even a call for one message reads several rows: rows of such a key move
+            -- to its backlog together.
+            rows := case when lined = '{}' then least(wanted - got, 8) else 8 end;
             while got < wanted loop
                 at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
                 exit when at.got = 0;

@@ -16,6 +16,18 @@ async fn holder(sql: &Client, n: i32) -> Option<i64> {
     rows.first().map(|row| row.get(0))
 }
 
+/// Leases the first message, retries it after `delay`, and releases the partition.
+async fn first_fails(sql: &Client, delay: &str) {
+    let lease = "select holder, id, attempt from trunkline.lease_partition('q', 1)";
+    let row = sql.query_one(lease, &[]).await.expect("leased");
+    let (holder, id, attempt): (i64, i64, i32) = (row.get(0), row.get(1), row.get(2));
+    sql.batch_execute(&format!(
+        "select trunkline.retry('q', {id}, {attempt}, '{delay}'); select trunkline.release_partition('q', {holder})"
+    ))
+    .await
+    .expect("retried and released");
+}
+
 #[tokio::test]
 async fn partition_is_leased_whole_by_one_holder_until_released() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
@@ -169,4 +181,17 @@ async fn a_holder_that_is_null_is_refused() {
     let error =
         sql.batch_execute("select trunkline.release_partition('q', null)").await.expect_err("nothing is released");
     assert_eq!(error.code(), Some(&SqlState::NULL_VALUE_NOT_ALLOWED), "{error:?}");
+}
+
+/// Each message is a row of its own, and a call for one message reads few rows at a time.
+#[tokio::test]
+async fn call_for_one_message_passes_the_backlog_of_a_waiting_key() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(settings().partitions(1)).await;
+    let alone =
+        "select count(*) from (select trunkline.enqueue('q', n, key => 'key 0') from generate_series(0, 299) n) x";
+    sql.execute(alone, &[]).await.expect("enqueued");
+    queue.enqueue(nth(1, 7)).await.expect("enqueued");
+    first_fails(&sql, "1 hour").await;
+    let next = leased(&sql, "lease_partition('q', 1)").await;
+    assert_eq!(next.iter().map(|(.., key, payload)| (&**key, &**payload)).collect::<Vec<_>>(), [("key 1", "7")]);
 }
