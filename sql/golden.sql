@@ -2800,7 +2800,7 @@ declare
     clock timestamptz := clock_timestamp();
     rests timestamptz;
 begin
-    if exists (
+    if not false and exists (
         select from trunkline."lane_orders" h,
              lateral (select q.keys from trunkline."queue_orders" q
                       where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock

@@ -4,15 +4,15 @@ create or replace function trunkline.{do_lanesin_}(holder bigint)
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns how many seconds a holder that found nothing may sleep. After that, a message may be due,
 -- or another worker's partition may be free. Returns 0 if the first row of a partition must first
--- move to the backlog of its key, which takes several calls. The result is negative if due messages
--- wait only for their key, which is paused for less than a second: its absolute value is the time
--- until the pause ends.
+-- move to the backlog of its key, which takes several calls, unless the queue is paused. The result
+-- is negative if due messages wait only for their key, which is paused for less than a second: its
+-- absolute value is the time until the pause ends.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
     rests timestamptz;
 begin
-    if exists (
+    if not {paused} and exists (
         select from trunkline.{lane_} h,
              lateral (select q.keys from trunkline.{queue_} q
                       where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock

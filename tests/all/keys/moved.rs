@@ -215,3 +215,17 @@ async fn backlog_is_moved_unchanged_in_short_calls() {
     assert_eq!((summary.done, history.done()), (4001, 4001));
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }
+
+/// A paused queue moves no messages. So its workers do not call again immediately.
+#[tokio::test]
+async fn workers_of_a_paused_queue_sleep_before_a_waiting_keys_backlog() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    sql.execute("select trunkline.do_line_q('{key 0}', '{3600}')", &[]).await.expect("it rests");
+    let again = async || -> Option<bool> {
+        sql.query_one("select trunkline.do_lanesin_q(1) = 0", &[]).await.expect("asked").get(0)
+    };
+    assert_eq!(again().await, Some(true));
+    db.pause_queue("q").await.expect("paused");
+    assert_ne!(again().await, Some(true));
+}
