@@ -872,7 +872,7 @@ begin
                 where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
                   and q.place <= clock and q.due_at <= clock
                 order by q.place, q.id + 0 limit 1);
-            room := least(n, got + case when lines_first and bound is not null then 1 else lined_n end);
+            room := least(n, got::bigint + case when lines_first and bound is not null then 1 else lined_n end);
             for known in
                 select l.key, l.until, greatest((room - got) / cardinality(lined), 1) as share from trunkline."line_orders" l
                 where l.lane = lane and l.until <= clock order by random()
@@ -2161,7 +2161,7 @@ begin
                    m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
-            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.vanished and seen.size > 1 then
@@ -2317,7 +2317,7 @@ begin
                    m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
-            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.mixed then
@@ -2459,7 +2459,7 @@ begin
                    m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
-            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.vanished and seen.size > 1 then

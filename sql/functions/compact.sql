@@ -33,6 +33,9 @@ begin
     if at_least is null or max_pause is null or max_pause <= '0' then
         raise exception 'at_least must not be null, and max_pause must be more than zero, not % and %', coalesce(at_least::text, 'null'), coalesce(max_pause::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'Leave out both arguments, or pass bytes, and an interval of more than zero.';
+    elsif max_pause > '36500 days' then
+        raise exception 'a max_pause of % is out of bounds', max_pause using errcode = 'invalid_parameter_value',
+            hint = 'It is more than zero and at most 36500 days.';
     end if;
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'a queue can be compacted only in a transaction that is read committed'

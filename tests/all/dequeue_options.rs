@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use trunkline::{Dequeue, Lease, Settings, Wait};
 
-use crate::fixture::{Place, SOON, enqueued, place};
+use crate::fixture::{Place, SOON, enqueued, place, run_out};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_lease_takes_the_lease_time_of_its_request() {
@@ -75,4 +75,20 @@ async fn acknowledgement_is_reported_though_the_wait_after_it_fails() {
     assert!(none.is_empty() && lost.is_empty());
     let error = consumer.ack_and_lease(Vec::<trunkline::Lease>::new(), 1).await.expect_err("there is no queue");
     assert!(error.is_no_queue(), "{error}");
+}
+
+/// The messages behind an exhausted one are read in steps that grow.
+#[tokio::test(flavor = "multi_thread")]
+async fn largest_number_of_messages_is_accepted_beside_an_exhausted_one() {
+    for settings in [Settings::new("int8"), Settings::new("int8").priorities(2)] {
+        let Place { queue, sql, db: _db, .. } = place(settings.max_attempts(1)).await;
+        enqueued(&queue, 1).await;
+        let leased = sql.query("select id from trunkline.lease('q', 1, '1 hour')", &[]).await.expect("leased");
+        let second = enqueued(&queue, 1).await;
+        run_out(&sql).await;
+        let taken = sql.query("select id from trunkline.take('q', 2147483647)", &[]).await.expect("taken");
+        assert_eq!((leased.len(), taken.len()), (1, 1));
+        assert_eq!(taken[0].get::<_, i64>(0), second[0]);
+        assert_eq!(queue.stats().await.expect("counted").dead, 1);
+    }
 }

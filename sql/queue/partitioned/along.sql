@@ -61,7 +61,7 @@ begin
                 where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
                   and q.place <= clock and q.due_at <= clock
                 order by q.place, q.id + 0 limit 1);
-            room := least(n, got + case when lines_first and bound is not null then 1 else lined_n end);
+            room := least(n, got::bigint + case when lines_first and bound is not null then 1 else lined_n end);
             for known in
                 select l.key, l.until, greatest((room - got) / cardinality(lined), 1) as share from trunkline.{line_} l
                 where l.lane = lane and l.until <= clock order by random()

@@ -116,7 +116,7 @@ begin
                    m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
-            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
+            rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.vanished and seen.size > 1 then

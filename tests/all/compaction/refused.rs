@@ -71,6 +71,8 @@ async fn compaction_is_refused_with_its_reason() {
         ("select trunkline.compact('r')", "there is no queue 'r'"),
         ("select trunkline.compact('q', null)", "at_least must not be null"),
         ("select trunkline.compact('q', 0, '0 s')", "max_pause must be more than zero"),
+        ("select trunkline.compact('q', 0, '36501 days')", "a max_pause of 36501 days is out of bounds"),
+        ("select trunkline.compact('q', 0, '178000000 years')", "is out of bounds"),
         (
             "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
             "only trunkline.compact rewrites a table",

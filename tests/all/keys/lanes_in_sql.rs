@@ -4,7 +4,7 @@ use tokio_postgres::{Client, error::SqlState};
 use trunkline::Settings;
 
 use super::{nth, settings};
-use crate::fixture::{Place, connect, place};
+use crate::fixture::{Place, connect, place, run_out};
 
 async fn leased(sql: &Client, call: &str) -> Vec<(i64, i32, String, String)> {
     let rows = sql.query(&format!("select id, attempt, key, payload from trunkline.{call} order by 1"), &[]).await;
@@ -194,4 +194,29 @@ async fn call_for_one_message_passes_the_backlog_of_a_waiting_key() {
     first_fails(&sql, "1 hour").await;
     let next = leased(&sql, "lease_partition('q', 1)").await;
     assert_eq!(next.iter().map(|(.., key, payload)| (&**key, &**payload)).collect::<Vec<_>>(), [("key 1", "7")]);
+}
+
+#[tokio::test]
+async fn largest_number_of_messages_is_accepted_while_a_key_waits() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(settings().partitions(1).max_attempts(2)).await;
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    queue.enqueue(nth(1, 7)).await.expect("enqueued");
+    first_fails(&sql, "1 hour").await;
+    let all = "lease_partition('q', 2147483647)";
+    let next = leased(&sql, all).await;
+    assert_eq!(next.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["7"]);
+
+    // The last lease of the key's first message expires in the key's backlog.
+    let expire = "update trunkline.lane_q set held_until = clock_timestamp();
+                  update trunkline.line_q set until = clock_timestamp()";
+    sql.batch_execute("select trunkline.ack('q', id, attempt) from trunkline.queue_q where keys[1] = 'key 1'")
+        .await
+        .expect("acknowledged");
+    run_out(&sql).await;
+    sql.batch_execute(expire).await.expect("it is due, and the partition is free");
+    assert_eq!(leased(&sql, "lease_partition('q', 1)").await[0].1, 2);
+    run_out(&sql).await;
+    sql.batch_execute(expire).await.expect("it has expired");
+    assert!(leased(&sql, all).await.is_empty());
+    assert_eq!(queue.stats().await.expect("counted").dead, 1);
 }
