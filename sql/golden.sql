@@ -610,6 +610,8 @@ function check_schedule(name text, expression text, zone text, missed text) retu
 
 function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, aging interval, partitions integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
+function check_snapshot(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function check_unique_key(unique_key text) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
@@ -893,7 +895,8 @@ begin
                     -- that fills the key's backlog locks it. The second statement sees what a retry has stored before
                     -- the lock.
                     perform from trunkline."line_orders" l where l.lane = lane and l.key = known.key for update skip locked;
-                    if found then
+                    -- Above read committed, the snapshot may not show rows that have entered the backlog.
+                    if found and current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
                         delete from trunkline."line_orders" l
                         where l.lane = lane and l.key = known.key and l.until = known.until
                           and not exists (select from trunkline."queue_orders" q where q.lane = lane and q.line = known.key);
@@ -2591,6 +2594,9 @@ begin
         set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;
     end loop;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot('orders'); -- otherwise partitions could be invisible
+    end if;
 end ;
 
 function do_kept_emails(r queue_emails) returns jsonb language sql stable as RETURN CASE WHEN (do_own_emails() IS NOT NULL) THEN own(do_own_emails(), r) ELSE NULL::jsonb END;
@@ -2769,6 +2775,9 @@ begin
     end if;
     if ahead then
         perform trunkline."do_right_orders"(1);
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot('orders'); -- otherwise keys that wait could be invisible
     end if;
     perform trunkline."do_holdlane_orders"(held, holder, until, floor, clock);
     if leaving <> '{}' then
@@ -3015,6 +3024,9 @@ begin
         select distinct q.lane + 0 from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify('trunkline.orders', '');
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot('orders'); -- otherwise leases could be invisible
     end if;
 end ;
 
@@ -4638,6 +4650,9 @@ begin
                           select from trunkline."queue_tasks" q where q.id <= c.id and q.id >= c.id / 1024 * 1024 and q.id + q.size > c.id)) as is_free
                       from trunkline."unique_tasks" c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
+            if expired and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform trunkline.check_snapshot('tasks'); -- otherwise the message of a claim could be invisible
+            end if;
             if ahead then
                 -- The clock was ahead when the keys were claimed. The keys are kept for as long as
                 -- the callers asked, from now on.

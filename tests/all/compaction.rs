@@ -2,6 +2,7 @@
 //! so. It changes no message.
 
 mod refused;
+mod snapshots;
 
 use std::{
     cell::Cell,

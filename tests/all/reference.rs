@@ -104,6 +104,7 @@ const INTERNAL: &[&str] = &[
     "read_as",
     "sort_lanes",
     "written",
+    "check_snapshot",
     "check_unique",
     "check_unique_key",
     "due_of",

@@ -82,7 +82,8 @@ begin
                     -- that fills the key's backlog locks it. The second statement sees what a retry has stored before
                     -- the lock.
                     perform from trunkline.{line_} l where l.lane = lane and l.key = known.key for update skip locked;
-                    if found then
+                    -- Above read committed, the snapshot may not show rows that have entered the backlog.
+                    if found and current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
                         delete from trunkline.{line_} l
                         where l.lane = lane and l.key = known.key and l.until = known.until
                           and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);

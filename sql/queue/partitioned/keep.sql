@@ -29,4 +29,7 @@ begin
         set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;
     end loop;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot({literal}); -- otherwise partitions could be invisible
+    end if;
 end $f$;

@@ -123,6 +123,9 @@ begin
     if ahead then
         perform trunkline.{do_right_}(1);
     end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot({literal}); -- otherwise keys that wait could be invisible
+    end if;
     perform trunkline.{do_holdlane_}(held, holder, until, floor, clock);
     if leaving <> '{}' then
         perform trunkline.{do_leave_}(leaving, holder);

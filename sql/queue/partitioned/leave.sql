@@ -28,4 +28,7 @@ begin
     if found then
         perform pg_notify({channel}, '');
     end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform trunkline.check_snapshot({literal}); -- otherwise leases could be invisible
+    end if;
 end $f$;

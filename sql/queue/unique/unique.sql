@@ -68,6 +68,9 @@ begin
                           select from trunkline.{queue_} q where q.id <= c.id and q.id >= c.id / 1024 * 1024 and q.id + q.size > c.id)) as is_free
                       from trunkline.{unique_} c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
+            if expired and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform trunkline.check_snapshot({literal}); -- otherwise the message of a claim could be invisible
+            end if;
             if ahead then
                 -- The clock was ahead when the keys were claimed. The keys are kept for as long as
                 -- the callers asked, from now on.

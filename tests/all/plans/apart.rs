@@ -70,6 +70,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "check_keys",
             "check_priority",
             "check_queue",
+            "check_snapshot",
             "check_unique",
             "in_lanes",
             "is_array",

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names of the codes in the source.
-const CODES: [(&str, &str); 20] = [
+const CODES: [(&str, &str); 21] = [
     ("TL001", "TL001"),
     ("TL002", "TL002"),
     ("array_subscript_error", "2202E"),
@@ -24,6 +24,7 @@ const CODES: [(&str, &str); 20] = [
     ("null_value_not_allowed", "22004"),
     ("object_not_in_prerequisite_state", "55000"),
     ("program_limit_exceeded", "54000"),
+    ("serialization_failure", "40001"),
     ("string_data_right_truncation", "22001"),
     ("undefined_object", "42704"),
     ("undefined_table", "42P01"),
