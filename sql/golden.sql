@@ -2779,6 +2779,11 @@ begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform trunkline.check_snapshot('orders'); -- otherwise keys that wait could be invisible
     end if;
+    if held <> '{}' and leaving <> '{}' then
+        -- The next two calls lock some partitions each. Together they must lock them in the order of
+        -- their numbers, as a renewal does.
+        perform from trunkline."lane_orders" h where h.lane = any (held || leaving) order by h.lane for update;
+    end if;
     perform trunkline."do_holdlane_orders"(held, holder, until, floor, clock);
     if leaving <> '{}' then
         perform trunkline."do_leave_orders"(leaving, holder);

@@ -14,6 +14,7 @@ mod over_the_end;
 mod purged;
 mod ran_out;
 mod rate;
+mod renewed;
 mod shown;
 mod unreadable;
 

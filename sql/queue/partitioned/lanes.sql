@@ -126,6 +126,11 @@ begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform trunkline.check_snapshot({literal}); -- otherwise keys that wait could be invisible
     end if;
+    if held <> '{}' and leaving <> '{}' then
+        -- The next two calls lock some partitions each. Together they must lock them in the order of
+        -- their numbers, as a renewal does.
+        perform from trunkline.{lane_} h where h.lane = any (held || leaving) order by h.lane for update;
+    end if;
     perform trunkline.{do_holdlane_}(held, holder, until, floor, clock);
     if leaving <> '{}' then
         perform trunkline.{do_leave_}(leaving, holder);
