@@ -14,6 +14,7 @@ declare
     others bigint[];
     letter bigint;
     restore text;
+    refused_by text;
 begin
     execute format('select array(select d.id from %s d %s order by d.id limit $2 for update skip locked)',
                    dead, case when ids is not null then 'where d.id = any ($1)' end) into ids using ids, n;
@@ -52,13 +53,21 @@ begin
     begin
         execute restore into ids using others;
     exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
+        get stacked diagnostics refused_by = constraint_name;
+        if refused_by = 'drained' then
+            raise; -- the queue was drained on this server, and refuses every message
+        end if;
         -- Restores the dead letters one by one, to name the one whose value does not fit.
         foreach letter in array others loop
             begin
                 execute restore using array[letter];
             exception when data_exception or not_null_violation or check_violation or foreign_key_violation then
+                get stacked diagnostics refused_by = constraint_name;
+                if refused_by = 'drained' then
+                    raise;
+                end if;
                 raise exception 'dead letter % of queue % has a value that does not fit a column that you added: %', letter, queue, sqlerrm
-                    using errcode = sqlstate, hint = format(
+                    using errcode = sqlstate, constraint = refused_by, hint = format(
                         'Put it right in trunkline.%I, column own; take it out there, and the column''s default stands in; or discard the letter.',
                         'dead_' || queue);
             end;

@@ -238,3 +238,21 @@ async fn replay_shortens_no_value_for_a_column_that_became_shorter() {
         assert_eq!(queue.stats().await.expect("counted").dead, 1);
     }
 }
+
+/// A drained server refuses every message, so no value of a dead letter is to blame.
+#[tokio::test(flavor = "multi_thread")]
+async fn replay_on_a_drained_server_blames_no_dead_letter() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").priorities(2)).await;
+    enqueued(&queue, 1).await;
+    let leased = queue.lease(1).await.expect("leased");
+    queue.bury(&leased, "no").await.expect("held");
+    sql.batch_execute("alter table trunkline.queue_q add constraint drained check (false)").await.expect("closed");
+    let error = queue.replay_all().await.expect_err("it takes no messages");
+    assert!(error.is_drained() && !error.to_string().contains("dead letter"), "{error}");
+    let other = "alter table trunkline.queue_q drop constraint drained, add constraint no_singles check (size > 1)";
+    sql.batch_execute(other).await.expect("opened");
+    let error = sql.batch_execute("select trunkline.replay_all('q')").await.expect_err("its row has one message");
+    let error = error.as_db_error().expect("the server's");
+    assert!(error.message().contains("dead letter") && error.constraint() == Some("no_singles"), "{error:?}");
+    assert_eq!(queue.stats().await.expect("counted").dead, 1);
+}
