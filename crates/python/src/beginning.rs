@@ -1,7 +1,7 @@
 //! The time limits of a call. The event loop begins handlers, and a handler that blocks the loop
 //! delays all others. So the time limit of a handler counts from its beginning, and a call whose
-//! handler has not begun for a lease time is withdrawn. The outcome of a handler in a thread also
-//! waits for the loop, so that thread ends the limit.
+//! handler has not begun for a lease time is withdrawn. The outcome of a handler also waits for the
+//! loop, so the handler itself ends the limit, in its coroutine or in its thread.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -44,7 +44,7 @@ pub struct Beginning {
     called: Instant,
     /// `WAITS`, `GIVEN_UP`, `WITHDRAWN`, or the nanoseconds from the call to the beginning.
     state: AtomicU64,
-    /// True once the handler has ended in its thread. Its outcome may still wait for the loop.
+    /// True once the handler has ended. Its outcome may still wait for the loop.
     has_ended: AtomicBool,
 }
 
@@ -77,7 +77,8 @@ impl Beginning {
         let _ = self.leave_wait(GIVEN_UP);
     }
 
-    /// Ends the time limit, because the handler has ended. Only handlers in threads report this.
+    /// Ends the time limit, because the handler has ended. Handlers in processes have no limit
+    /// here, because Python limits them.
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }

@@ -95,8 +95,8 @@ impl Delivery {
         !is_lost && self.beginning.begin()
     }
 
-    /// Ends the handler's time limit. A handler's thread calls this method, because the event loop,
-    /// which its outcome passes, may be blocked.
+    /// Ends the handler's time limit. A handler's thread or coroutine calls this method, because
+    /// the event loop, which its outcome passes, may be blocked.
     fn end(&self) {
         self.beginning.end();
     }

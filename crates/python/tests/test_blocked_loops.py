@@ -111,6 +111,36 @@ def test_time_limit_ends_with_the_function_in_a_thread(batch: int | None, url: s
         may_end.set()
 
 
+@pytest.mark.parametrize("batch", [None, 1])
+def test_time_limit_ends_with_a_coroutine(batch: int | None, url: str, run: Any) -> None:
+    app, limit = trunkline.App(url), 0.2
+    has_begun = has_returned = False
+
+    async def ends(numbers: Any) -> None:
+        nonlocal has_begun, has_returned
+        if numbers in (1, [1]):
+            while not has_begun:
+                await asyncio.sleep(0)
+            has_returned = True
+            return
+        has_begun = True
+        while not has_returned:
+            await asyncio.sleep(0)
+        # The loop passes the other handler's outcome on only after this step.
+        began = time.monotonic()
+        blocks_until(lambda: time.monotonic() > began + 3 * limit)
+
+    task: Any = app.task(queue="ends", retry=ONCE, timeout=limit, batch=batch)(ends)  # type: ignore[call-overload]
+
+    async def story() -> None:
+        await app.setup()
+        await task.enqueue_many([1, 2])
+        summary = await app.drain()
+        assert (summary.done, summary.dead) == (1, 1), "only the handler that blocks has exceeded its limit"
+
+    run(story())
+
+
 @pytest.mark.parametrize("batch", [None, 5])
 def test_messages_whose_handlers_do_not_begin_are_released(batch: int | None, url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
     app, begun = trunkline.App(url), list[int]()

@@ -433,8 +433,8 @@ class Delivery:
         is lost, the worker has given up on the call, or the call waited too long for the event
         loop. The messages are then to be released."""
     def end(self) -> None:
-        """Ends the handler's time limit. A handler's thread calls this method, because the event
-        loop, which its outcome passes, may be blocked."""
+        """Ends the handler's time limit. A handler's thread or coroutine calls this method, because
+        the event loop, which its outcome passes, may be blocked."""
     @property
     def payload(self) -> bytes:
         """The payload of the first message."""

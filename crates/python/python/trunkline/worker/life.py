@@ -255,7 +255,7 @@ class Life:
         after the last line that can raise, otherwise as a failure or a release. A delivery whose
         handler must not begin is released."""
         decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
-        is_logged = _logger.isEnabledFor(logging.DEBUG)
+        is_logged, is_limited = _logger.isEnabledFor(logging.DEBUG), task.timeout is not None
 
         async def handle(delivery: Delivery, context: Context) -> None:
             ending: Ending = UNENDED
@@ -277,8 +277,11 @@ class Life:
                     result = await call(payload, context, delivery)
                     if result is not None:
                         check_returned(result)
+                if is_limited:
+                    delivery.end()  # another handler may block the loop before this one is answered
                 ending = None
             except BaseException as error:
+                delivery.end()
                 ending = self._failed(task, delivery.attempts, error, is_read)
                 self._tell(task, context, error, ending)
             finally:
@@ -323,6 +326,7 @@ class Life:
                     if len(each) != len(payloads):
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
                 except BaseException as error:
+                    delivery.end()
                     for place in places:
                         endings[place] = self._failed(task, messages[place].attempts, error, True)
                     if endings[places[0]] is not RELEASED and endings[places[0]] is not CANCELLED:
@@ -330,6 +334,7 @@ class Life:
                         for place in places:
                             logs.has_logged(task.queue, messages[place].id, messages[place].attempt)
                     return
+                delivery.end()
                 for place, outcome in zip(places, each):
                     message, its_error = messages[place], self._error_in(outcome)
                     endings[place] = None if its_error is None else failed(task.retry, message.attempts, its_error)
