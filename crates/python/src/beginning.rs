@@ -24,11 +24,13 @@ pub struct CallLimits {
     wait: Duration,
     /// The time limit of the handler.
     pub timeout: Option<Duration>,
+    /// True if the event loop decides how the messages of a handler that took too long end.
+    pub asks: bool,
 }
 
 impl CallLimits {
-    pub fn of(lease: Duration, timeout: Option<Duration>) -> Self {
-        Self { wait: lease.clamp(LEAST, MOST), timeout: timeout.map(|timeout| timeout.min(MOST)) }
+    pub fn of(lease: Duration, timeout: Option<Duration>, asks: bool) -> Self {
+        Self { wait: lease.clamp(LEAST, MOST), timeout: timeout.map(|timeout| timeout.min(MOST)), asks }
     }
 }
 
@@ -56,7 +58,7 @@ pub enum NextStep {
     WaitForAnswer,
     /// Gives up the call, because its handler has not begun, and will not begin.
     Withdraw,
-    /// Gives up the call, because its handler has taken too long.
+    /// Gives up the call, or asks the event loop, because its handler has taken too long.
     TimeOut,
 }
 

@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -28,12 +29,17 @@ use crate::{
 
 /// The reason of messages that a withdrawn call has released.
 const NOT_BEGUN: &str = "the event loop was blocked, so the handler did not begin";
+/// The time that the event loop gets to decide about a handler that took too long, before a
+/// warning.
+const SOON: Duration = Duration::from_secs(1);
 
 /// An event for the event loop.
 pub enum News {
     Call(RawDelivery),
     /// The call's lease is lost, or the worker will soon abandon the call.
     Lost(u64),
+    /// The call's handler has taken too long, and a function in Python decides about retries.
+    Late(u64),
     /// The caller of the call has left.
     Over(u64),
 }
@@ -45,7 +51,7 @@ pub struct Inbox {
     wake: Mutex<Option<UnixStream>>,
     wakes: Mutex<Option<UnixStream>>,
     next: AtomicU64,
-    /// True if a call was withdrawn after the loop last fetched its events.
+    /// True if a warning says that the loop has been blocked since it last fetched its events.
     is_blocked: AtomicBool,
 }
 
@@ -124,44 +130,47 @@ impl Inbox {
             beginning: beginning.clone(),
             answer,
         }));
-        let mut running = Running { inbox: self, nr, beginning, is_over: false };
+        let mut running = Running { inbox: self, nr, beginning, is_late: false, is_over: false };
         let lost = attempt.as_ref().map(Attempt::lost);
-        let failure = match running.wait(answered, lost, &limits).await {
-            CallEnd::Answered(answers) => {
+        match running.wait(answered, lost, &limits, &queue).await {
+            CallEnd::Answered(Ok(answers)) => {
                 running.is_over = true;
-                match answers {
-                    Ok(answers) => return answers,
-                    Err(_) => "the handler was dropped without an answer".to_owned(),
+                let has_failed = answers.iter().any(Result::is_err);
+                if has_failed && running.is_late {
+                    attempt.iter().for_each(Attempt::time_out);
                 }
+                answers
+            }
+            CallEnd::Answered(Err(_)) => {
+                running.is_over = true;
+                vec![Err(Failure::retry("the handler was dropped without an answer")); count]
             }
             CallEnd::Withdrawn => {
                 running.is_over = true;
                 running.inbox.withdrawn(nr, &queue);
                 let release = release(attempt.as_ref(), &queue, &leases, || false).await;
                 let leases = attempt.iter().map(Attempt::lease).chain(leases);
-                return leases.map(|lease| Err(release.answer(lease.id, NOT_BEGUN))).collect();
+                leases.map(|lease| Err(release.answer(lease.id, NOT_BEGUN))).collect()
             }
             CallEnd::TimedOut => {
-                if let Some(attempt) = &attempt {
-                    attempt.time_out();
-                }
-                format!("the handler took longer than {:?}", limits.timeout.unwrap_or_default())
+                attempt.iter().for_each(Attempt::time_out);
+                let timeout = limits.timeout.unwrap_or_default();
+                vec![Err(Failure::retry(format!("the handler took longer than {timeout:?}"))); count]
             }
-        };
-        vec![Err(Failure::retry(failure)); count]
+        }
     }
 
-    /// Forgets a withdrawn call, if the loop has not fetched it. Warns once while the loop is
-    /// blocked.
+    /// Forgets a withdrawn call, if the loop has not fetched it.
     fn withdrawn(&self, nr: u64, queue: &trunkline::Queue<Raw>) {
         lock(&self.news).retain(|news| !matches!(news, News::Call(call) if call.nr == nr));
+        self.warn_blocked(queue, "messages whose handlers have not begun are released");
+    }
+
+    /// Warns once while the loop is blocked.
+    fn warn_blocked(&self, queue: &trunkline::Queue<Raw>, effect: &str) {
         if !self.is_blocked.swap(true, Ordering::Relaxed) {
             let queue = queue.description().name.as_str();
-            warn!(
-                target: "trunkline::worker",
-                queue,
-                "the event loop is blocked: messages whose handlers have not begun are released"
-            );
+            warn!(target: "trunkline::worker", queue, "the event loop is blocked: {effect}");
         }
     }
 }
@@ -172,6 +181,8 @@ struct Running {
     inbox: Arc<Inbox>,
     nr: u64,
     beginning: Arc<Beginning>,
+    /// True once the event loop was asked about a handler that took too long.
+    is_late: bool,
     is_over: bool,
 }
 
@@ -182,11 +193,15 @@ enum CallEnd {
 }
 
 impl Running {
+    /// Waits for the call's end. If the loop decides about a handler that took too long, waits for
+    /// the loop without a limit. A blocked loop begins no other handlers, and without the decision
+    /// the message could be handled again although it must not.
     async fn wait(
-        &self,
+        &mut self,
         mut answered: oneshot::Receiver<Answers>,
         mut lost: Option<CancellationToken>,
         limits: &CallLimits,
+        queue: &trunkline::Queue<Raw>,
     ) -> CallEnd {
         let mut step = self.beginning.next_step(limits);
         loop {
@@ -194,7 +209,19 @@ impl Running {
                 NextStep::CheckAt(at) => Some(at),
                 NextStep::WaitForAnswer => None,
                 NextStep::Withdraw => return CallEnd::Withdrawn,
-                NextStep::TimeOut => return CallEnd::TimedOut,
+                NextStep::TimeOut if !limits.asks => return CallEnd::TimedOut,
+                NextStep::TimeOut if self.is_late => {
+                    self.inbox.warn_blocked(queue, "handlers that took too long wait for their retry policies");
+                    step = NextStep::WaitForAnswer;
+                    None
+                }
+                NextStep::TimeOut => {
+                    self.is_late = true;
+                    self.inbox.push(News::Late(self.nr));
+                    let at = Instant::now() + SOON;
+                    step = NextStep::CheckAt(at);
+                    Some(at)
+                }
             };
             tokio::select! {
                 biased;

@@ -47,6 +47,9 @@ struct Task {
     /// attempts.
     #[pyo3(item)]
     retry: (bool, f64, f64, Option<u32>),
+    /// True if a function in Python decides about retries, and `retry` is only the default.
+    #[pyo3(item)]
+    asks: bool,
 }
 
 impl Task {
@@ -55,7 +58,7 @@ impl Task {
         let from = queue.clone();
         let lease = self.lease.map(seconds).transpose()?;
         let timeout = self.timeout.map(seconds).transpose()?;
-        let limits = CallLimits::of(lease.unwrap_or(queue.description().lease), timeout);
+        let limits = CallLimits::of(lease.unwrap_or(queue.description().lease), timeout, self.asks);
         let worker = match self.batch {
             Some(most) => Worker::of_batches(queue, most, move |messages| {
                 inbox.clone().call(nr, from.clone(), messages, None, limits)
@@ -180,13 +183,14 @@ impl Station {
         self.stop.cancel();
     }
 
-    /// Returns new deliveries, and ("lost" or "over", number) for running calls.
+    /// Returns new deliveries, and ("lost", "late" or "over", number) for running calls.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for one in self.inbox.fetch() {
             match one {
                 News::Call(call) => list.append(Py::new(py, Delivery::from(call))?)?,
                 News::Lost(nr) => list.append(("lost", nr))?,
+                News::Late(nr) => list.append(("late", nr))?,
                 News::Over(nr) => list.append(("over", nr))?,
             }
         }

@@ -492,10 +492,11 @@ class Station:
     def run(self, bridge: None) -> dict[str, int]: ...
     def stop(self) -> None:
         """Starts the shutdown."""
-    def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]:
-        """Returns new deliveries, and ("lost" or "over", number) for running calls.
+    def news(self) -> list[Delivery | tuple[Literal["lost", "late", "over"], int]]:
+        """Returns new deliveries, and ("lost", "late" or "over", number) for running calls.
 
         "lost" means that the call's lease is lost, or that the worker will soon abandon the call.
+        "late" means that the call's handler has taken too long, and the call waits for an answer.
         "over" means that the caller of the call has left.
         """
     def settle(

@@ -39,6 +39,8 @@ class Fixed:
 #: A policy of your own. The function takes the number of the failed attempt (1 for the first) and
 #: its error, and returns the delay, at most 365 days. ``None`` makes the message a dead letter. If
 #: the function raises, or returns anything else, the message is retried after the default delays.
+#: After a timeout, the error is a ``TimeoutError``. The event loop calls the function, so while the
+#: loop is blocked, messages wait for its decision.
 Custom = Callable[[int, BaseException], Duration | None]
 Retry = Backoff | Fixed | Custom
 
@@ -80,8 +82,8 @@ def delay_of(value: object) -> float:
 
 
 def as_native(retry: Retry) -> tuple[bool, float, float, int | None]:
-    """Returns a policy in the form that the native module takes. A user's own policy is called
-    before the native module. Raises if ``retry`` is not a policy."""
+    """Returns a policy in the form that the native module takes. Python calls a user's own policy,
+    and the native module has the default delays. Raises if ``retry`` is not a policy."""
     if isinstance(retry, (Fixed, Backoff)) and retry.max_attempts is not None:
         checked_count("max_attempts", retry.max_attempts)
     if isinstance(retry, Fixed):

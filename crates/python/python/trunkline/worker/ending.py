@@ -20,12 +20,15 @@ _logger = logging.getLogger("trunkline.worker")
 #: How a message ended: ``None`` if it is done; otherwise the kind ("retry", "after", "dead",
 #: "release", "cancelled"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
+#: The reason why a handler that was cancelled has failed.
+CANCELLED_REASON = "the handler was cancelled"
 #: The ending of a message whose handler has not ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
 #: The ending of a released message, whose attempt is not counted.
 RELEASED: Ending = ("release", 0.0, "the worker ended")
-#: The ending of a cancelled handler: a release if the worker is ending, otherwise a failure.
-CANCELLED: Ending = ("cancelled", 0.0, "the handler was cancelled")
+#: The ending of a cancelled handler: a release if the worker is ending, otherwise a failure, about
+#: which the retry policy decides.
+CANCELLED: Ending = ("cancelled", 0.0, CANCELLED_REASON)
 
 #: The maximum number of characters of an error's text and of a reason. Longer texts are shortened
 #: in the middle.
@@ -139,9 +142,10 @@ def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float
         return "retry", 0.0, _nameless(error)
 
 
-def unreadable(error: BaseException) -> tuple[str, float, str]:
+def unreadable(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float, str]:
     """Returns the ending of a message whose payload cannot be read."""
-    return "retry", 0.0, f"the payload cannot be read: {reason_of(error)}"
+    kind, delay, reason = failed(retry, attempt, error)
+    return kind, delay, f"the payload cannot be read: {reason}"
 
 
 def log(level: int, text: str, *arguments: Any, error: BaseException | None = None, about: Callable[[], dict[str, Any]] = dict) -> None:

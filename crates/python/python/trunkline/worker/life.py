@@ -20,7 +20,7 @@ from ..queue import Queue
 from ..times import Wait, wait_of
 from ..tracing import handling, is_installed, is_recorded
 from . import forks
-from .backoff import Bury, RetryAfter, as_native
+from .backoff import Backoff, Bury, Fixed, RetryAfter, as_native
 from .context import Context, Running, enter
 from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .hanging import Hanging
@@ -71,6 +71,7 @@ class Life:
                 "lease": task.lease,
                 "shutdown_after": shutdown_after,
                 "retry": as_native(task.retry),
+                "asks": not isinstance(task.retry, (Backoff, Fixed)),
                 "processes": each if task.place == "process" else None,
             }
             for task, queue in zip(tasks, queues)
@@ -191,22 +192,30 @@ class Life:
         except BaseException:
             # A signal handler raised in the loop's code. The rest must not be lost.
             self._loop.call_soon(self._news)
-            if isinstance(one, Delivery) and one.nr not in self._running:
+            if isinstance(one, tuple) and one[1] not in self._given_up:
+                self._arrived.appendleft(one)
+            elif isinstance(one, Delivery) and one.nr not in self._running:
                 self._release([one])
             raise
 
     def _give_up(self, what: str, nr: int) -> None:
-        """Tells a handler that its result will be discarded, and cancels it if its call is over."""
+        """Tells a handler that its result will be discarded, and cancels it if its call is late or
+        over. If the call is late, decides how its messages end."""
         if (found := self._running.get(nr)) is None:
             return
         running, context, delivery = found
         if context is not None:
             context.cancel()
-        if what == "over":
-            self._given_up.add(nr)
-            self._tell_cancelled(delivery, self._why_over(delivery, context))
-            self._hanging.cancel(running)
-            running.add_done_callback(partial(self._forget, nr))
+        if what == "lost" or nr in self._given_up:
+            return
+        reason = self._why_over(what, delivery, context)
+        self._tell_cancelled(delivery, reason)
+        if what == "late":
+            endings: list[Ending] = [CANCELLED] * len(delivery.messages())
+            self._station.settle([(delivery, self._decided(delivery, endings, TimeoutError(reason)))], self._ends)
+        self._given_up.add(nr)
+        self._hanging.cancel(running)
+        running.add_done_callback(partial(self._forget, nr))
 
     def _forget(self, nr: int, _: object) -> None:
         """Removes a handler that was cancelled before its first step, because it did not remove
@@ -369,7 +378,7 @@ class Life:
                 self._leave(error)
                 return RELEASED
             self._fail(error, f"KeyboardInterrupt, from Ctrl-C or from the handler of queue {task.queue}")
-        return failed(task.retry, attempts, error) if is_read else unreadable(error)
+        return (failed if is_read else unreadable)(task.retry, attempts, error)
 
     def _is_second(self, error: BaseException) -> bool:
         """Returns true if the shutdown had begun before this error, or had been requested by a
@@ -460,12 +469,12 @@ class Life:
             about=lambda: {"queue": task.queue, "id": message.id, "attempt": message.attempt, "verdict": kind},
         )
 
-    def _why_over(self, delivery: Delivery, context: Context | None) -> str:
+    def _why_over(self, what: str, delivery: Delivery, context: Context | None) -> str:
         """Returns the reason why the worker has given up on a call: its timeout, or the end of the
         worker."""
         timeout = self.tasks[delivery.task].timeout
         took = 0.0 if context is None else time.monotonic() - context.began
-        if timeout is None or self._ends and took < timeout:
+        if timeout is None or what != "late" and self._ends and took < timeout:
             return "the handler did not end before the worker, which releases the message"
         return f"the handler took longer than {timeout:g} s"
 
@@ -491,10 +500,18 @@ class Life:
     def _settle(self) -> None:
         self._settling = None
         answers, self._answers = self._answers, []
-        if not self._ends:
-            for delivery, ending in answers:
-                if ending is not None and delivery.nr not in self._given_up and (ending is CANCELLED or CANCELLED in ending):
-                    self._tell_cancelled(delivery, "the handler was cancelled")
         # If the worker was cancelled together with its handlers, `_ends` is set by now. It decides
         # the endings of cancelled handlers.
+        if not self._ends:
+            for place, (delivery, ending) in enumerate(answers):
+                if ending is not None and delivery.nr not in self._given_up and (ending is CANCELLED or CANCELLED in ending):
+                    self._tell_cancelled(delivery, CANCELLED_REASON)
+                    answers[place] = delivery, self._decided(delivery, ending, asyncio.CancelledError(CANCELLED_REASON))
         self._station.settle(answers, self._ends)
+
+    def _decided(self, delivery: Delivery, ending: Ending | list[Ending], error: BaseException) -> list[Ending]:
+        """Returns the endings of a delivery's messages, where the retry policy has decided about
+        those of a cancelled handler."""
+        retry = self.tasks[delivery.task].retry
+        each = zip(delivery.messages(), ending if isinstance(ending, list) else [ending])
+        return [failed(retry, message.attempts, error) if one is CANCELLED else one for message, one in each]
