@@ -186,6 +186,34 @@ def test_an_async_handler_works_again_once_its_connection_was_cut(manage, count)
     assert count("select from shop_order where mail = 'reminder'") == 10
 
 
+DIRECT = """
+from django.db import connection, transaction
+from shop.models import Order
+from shop.tasks import Confirmation, confirm
+
+def backend():
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        return cursor.fetchone()[0]
+
+order = Order.objects.create(mail="ada@example.org")
+before = backend()
+confirm(Confirmation(order.pk))
+assert backend() == before, "another connection"
+transaction.set_autocommit(False)
+Order.objects.create(mail="bob@example.org")
+confirm(Confirmation(order.pk))
+transaction.commit()
+print("committed")
+"""
+
+
+def test_direct_call_keeps_the_connection_of_its_caller(manage, count):
+    assert "committed" in program(manage, DIRECT)
+    assert count("select from shop_order where is_confirmed") == 1
+    assert count("select from shop_order where mail = 'bob@example.org'") == 1
+
+
 APART = """
 import asyncio, functools, time
 from django.db import connection

@@ -52,7 +52,7 @@ class App(worker.App):
 
     def _handler_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a handler before and after which Django's connections are checked, or to which
-        they belong."""
+        they belong. Direct calls run the function, because a caller keeps its connections."""
         return _looked_after(function)
 
 

@@ -133,7 +133,8 @@ class App:
                 raise ValueError(f"queue {name!r} already has a task, {self.tasks[name].__name__}: give this task its own queue")
             made: Task[Any] = Task(
                 self,
-                self._handler_of(function),
+                function,
+                handler=self._handler_of(function),
                 queue=name,
                 type=type,
                 retry=retry,
@@ -150,7 +151,7 @@ class App:
         return decorate
 
     def _handler_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the handler for a task's function. A subclass may wrap the function."""
+        """Returns the function that a worker calls. A subclass may wrap the task's function."""
         return function
 
     def schedule(

@@ -52,6 +52,7 @@ class Task(Generic[T]):
         app: App,
         function: Callable[..., Any],
         *,
+        handler: Callable[..., Any],
         queue: str,
         type: Any,
         retry: Retry,
@@ -91,9 +92,10 @@ class Task(Generic[T]):
             checked_count("batch", batch)
         checked_count("weight", weight)
         self.app = app
-        self.function = function
+        #: The function that a worker calls.
+        self.function = handler
         #: True if the function may return an awaitable.
-        self.is_wrapped = is_async and not inspect.iscoroutinefunction(function)
+        self.is_wrapped = is_async and not inspect.iscoroutinefunction(handler)
         self.queue = queue
         self.retry = retry
         self.timeout = timeout
@@ -117,7 +119,7 @@ class Task(Generic[T]):
         self.__wrapped__ = function
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.function(*arguments, **named)
+        return self.__wrapped__(*arguments, **named)
 
     def __repr__(self) -> str:
         return f"Task({self.__name__!r}, queue={self.queue!r})"
