@@ -11,7 +11,7 @@ use crate::{
     offer::{Dequeued, Offer},
     raw::Raw,
     reply::{Answered, Loop, none, reply, reply_or_leave},
-    runtime::{self, Owner},
+    runtime::Owner,
 };
 
 /// The maximum time for which a consumer that is closed waits until it has left the list of
@@ -35,7 +35,7 @@ impl Consumer {
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        runtime::drop_within(self.consumer.take());
+        self.owner.drop_within(self.consumer.take());
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     message::{Message, metadata},
     raw::Raw,
     reply::{Loop, none, reply},
+    runtime::Owner,
 };
 
 /// A handler call. Dropping it without an answer counts as a failure.
@@ -31,6 +32,7 @@ pub struct Delivery {
     attempt: Option<Attempt<Raw>>,
     queue: trunkline::Queue<Raw>,
     beginning: Arc<Beginning>,
+    owner: Owner,
     answer: Mutex<Option<oneshot::Sender<Answers>>>,
 }
 
@@ -42,12 +44,13 @@ pub struct RawDelivery {
     pub attempt: Option<Attempt<Raw>>,
     pub queue: trunkline::Queue<Raw>,
     pub beginning: Arc<Beginning>,
+    pub owner: Owner,
     pub answer: oneshot::Sender<Answers>,
 }
 
 impl From<RawDelivery> for Delivery {
-    fn from(RawDelivery { task, nr, messages, attempt, queue, beginning, answer }: RawDelivery) -> Self {
-        Self { task, nr, messages, attempt, queue, beginning, answer: Mutex::new(Some(answer)) }
+    fn from(RawDelivery { task, nr, messages, attempt, queue, beginning, owner, answer }: RawDelivery) -> Self {
+        Self { task, nr, messages, attempt, queue, beginning, owner, answer: Mutex::new(Some(answer)) }
     }
 }
 
@@ -79,6 +82,7 @@ impl Delivery {
     }
 
     fn attempt(&self) -> PyResult<Attempt<Raw>> {
+        self.owner.check()?;
         self.attempt
             .clone()
             .ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt for one message"))

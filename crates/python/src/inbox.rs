@@ -25,6 +25,7 @@ use crate::{
     delivery::RawDelivery,
     ending::{Answers, release},
     raw::Raw,
+    runtime::Owner,
 };
 
 /// The reason of messages that a withdrawn call has released.
@@ -46,6 +47,7 @@ pub enum News {
 
 /// Events for the event loop.
 pub struct Inbox {
+    pub owner: Owner,
     news: Mutex<Vec<News>>,
     /// The ends of the pipe for the writer and for the event loop; `None` once they are closed.
     wake: Mutex<Option<UnixStream>>,
@@ -65,6 +67,7 @@ impl Inbox {
         wake.set_nonblocking(true)?;
         wakes.set_nonblocking(true)?;
         Ok(Arc::new(Self {
+            owner: Owner::this(),
             news: Mutex::default(),
             wake: Mutex::new(Some(wake)),
             wakes: Mutex::new(Some(wakes)),
@@ -128,6 +131,7 @@ impl Inbox {
             attempt: attempt.clone(),
             queue: queue.clone(),
             beginning: beginning.clone(),
+            owner: self.owner,
             answer,
         }));
         let mut running = Running { inbox: self, nr, beginning, is_late: false, is_over: false };

@@ -25,13 +25,14 @@ use crate::{
     error::raised,
     message::{Lease, Message, leases},
     raw::Raw,
-    runtime,
+    runtime::{self, Owner},
 };
 
 /// Dequeued messages. If they are leased, a task releases those that the caller has not begun when
 /// half of their lease has passed. Otherwise their leases would end, and count an attempt, while
 /// the caller is late or slow. Dropping this value releases the messages if they are still offered.
 pub struct Dequeued {
+    owner: Owner,
     state: Arc<Mutex<State>>,
     /// The lease, unless the messages were taken.
     leased: Option<Leased>,
@@ -86,7 +87,8 @@ impl State {
 
 impl Dequeued {
     pub fn taken(offer: trunkline::Offer<Raw>) -> Self {
-        Self { state: Arc::new(Mutex::new(State::Offered(offer))), leased: None, watch: Mutex::default() }
+        let state = Arc::new(Mutex::new(State::Offered(offer)));
+        Self { owner: Owner::this(), state, leased: None, watch: Mutex::default() }
     }
 
     /// Creates the value for messages that were leased just now, for the time `lease`. Call this
@@ -140,8 +142,10 @@ impl Dequeued {
 
     fn refuse(&self, offer: Option<trunkline::Offer<Raw>>) {
         if let Some(offer) = offer {
-            self.unwatch();
-            runtime::drop_within(offer);
+            if self.owner.is_this() {
+                self.unwatch();
+            }
+            self.owner.drop_within(offer);
         }
     }
 }
@@ -192,6 +196,7 @@ impl Offer {
         decode: Option<&Bound<'py, PyAny>>,
         ahead: bool,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.0.owner.check()?;
         let offer = {
             let mut state = lock(&self.0.state);
             match state.take_offer() {

@@ -99,16 +99,30 @@ impl Owner {
         Self(process::id())
     }
 
+    /// Returns false in a fork of the owner.
+    pub fn is_this(self) -> bool {
+        self.0 == process::id()
+    }
+
     /// # Errors
     /// If this process is a fork of the owner.
     pub fn check(self) -> PyResult<()> {
-        if self.0 == process::id() {
+        if self.is_this() {
             return Ok(());
         }
         Err(PyRuntimeError::new_err(format!(
             "this was opened in process {}, of which this process is a fork: a fork cannot use the connections; call Db.connect after the fork",
             self.0
         )))
+    }
+
+    /// Drops a value of the owner within the runtime, because a task releases its messages. A fork
+    /// forgets its copy, because that task would use the connections of the owner.
+    pub fn drop_within<T>(self, what: T) {
+        match self.is_this() {
+            true => drop_within(what),
+            false => std::mem::forget(what),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     bridge::Bridge,
     delivery::Delivery,
     draft::seconds,
+    ending::Ended,
     inbox::{Inbox, News},
     queue::{Queue, wait_of},
     raw::Raw,
@@ -165,6 +166,7 @@ impl Station {
     /// Works until it is stopped, and then shuts down. Returns the counts of outcomes.
     #[pyo3(signature = (bridge))]
     fn run(&self, py: Python<'_>, bridge: Option<PyRef<'_, Bridge>>) -> PyResult<Py<PyAny>> {
+        self.inbox.owner.check()?;
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = workers.ok_or_else(|| PyRuntimeError::new_err("the worker has already run"))?;
         reply(py, bridge.as_deref(), work.run(self.stop.clone()), |py, summary| {
@@ -200,12 +202,14 @@ impl Station {
     /// Accepts the answers of ended calls. Each is a delivery with an outcome for its message, or
     /// with a list of outcomes for its messages. An invalid outcome counts as a failure of its
     /// message. If `ends` is true, the message of a cancelled handler is released.
-    #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
     fn settle(&self, answers: &Bound<'_, PyList>, ends: bool) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());
         for answer in answers {
             let Ok((delivery, ending)) = answer.extract::<(PyRef<'_, Delivery>, Bound<'_, PyAny>)>() else { continue };
             all.extend(delivery.ended(&ending, ends));
+        }
+        if all.iter().any(Ended::gives_back) {
+            self.inbox.owner.check()?;
         }
         // Runs in the runtime, where waking many tasks is cheap.
         runtime::handle()?.spawn(async move {

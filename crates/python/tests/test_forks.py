@@ -6,9 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trunkline
 from trunkline.sync import Db
+
+from forked import in_fork
 
 PROGRAM = """
 import asyncio, os, sys, trunkline
@@ -72,3 +76,23 @@ def test_a_child_of_a_handler_ends_alone(name: str, ends: str, tmp_path: Path, u
     dead = [letter.id for letter in queue.dead_letters()]
     assert dead == ([ids[3]] if name == "processes" else []), "only the message whose handler raised an error failed"
     assert queue.stats().messages == 0
+
+
+@pytest.mark.parametrize("verb", ["extend", "release", "ends_elsewhere"])
+def test_child_of_a_handler_cannot_end_its_lease(verb: str, url: str, run: Any) -> None:
+    app, said = trunkline.App(url), list[str]()
+
+    @app.task(queue="forks", retry=trunkline.Fixed(0, max_attempts=1))
+    def forks(number: int, context: trunkline.Context) -> None:
+        call, arguments = getattr(context, f"{verb}_in_thread"), [5] if verb == "extend" else []
+        said.append(in_fork(lambda: call(*arguments)))
+        context.extend_in_thread(30)
+
+    async def story() -> None:
+        await app.setup()
+        await forks.enqueue(1)
+        assert (await app.drain()).done == 1
+
+    run(story())
+    (text,) = said
+    assert "of which this process is a fork" in text

@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 import trunkline
 from trunkline.sync import Db, Queue
+
+from forked import in_fork
 
 
 @pytest.fixture
@@ -56,32 +57,13 @@ def test_prefetched_leases_last_as_long_as_the_consumer_counts_on(face: str, que
         check()
 
 
-def _in_fork(work: Callable[[], object]) -> str:
-    """Returns what a function returns in a fork, or the text of its error."""
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            try:
-                said = repr(work())
-            except BaseException as error:
-                said = f"{type(error).__name__}: {error}"
-            os.write(writing, said.encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as text:
-        said = text.read()
-    os.waitpid(child, 0)
-    return said
-
-
 def test_fork_receives_no_message_of_its_parent(queue: Queue[int]) -> None:
     with queue.consumer() as messages:
         got = [next(messages)]
-        assert "of which this process is a fork" in _in_fork(lambda: next(messages))
-        assert _in_fork(messages.close) == "None"
-        assert _in_fork(lambda: messages.__exit__(None, None, None)) == "None"
-        assert _in_fork(messages.__del__) == "None"
+        assert "of which this process is a fork" in in_fork(lambda: next(messages))
+        assert in_fork(messages.close) == "None"
+        assert in_fork(lambda: messages.__exit__(None, None, None)) == "None"
+        assert in_fork(messages.__del__) == "None"
         got += [next(messages) for _ in range(9)]
         queue.ack(got)
     assert sorted(one.payload for one in got) == list(range(10))
@@ -97,8 +79,8 @@ def test_fork_receives_no_message_of_its_parent_in_an_event_loop(queue: Queue[in
     def within() -> object:
         return asyncio.run(messages.__anext__())  # type: ignore[arg-type]
 
-    assert "of which this process is a fork" in _in_fork(within)
-    assert _in_fork(messages.close) == "None"
+    assert "of which this process is a fork" in in_fork(within)
+    assert in_fork(messages.close) == "None"
     got += [loop.run_until_complete(messages.__anext__()) for _ in range(9)]
     loop.run_until_complete(theirs.ack(got))
     assert sorted(one.payload for one in got) == list(range(10))
@@ -106,3 +88,27 @@ def test_fork_receives_no_message_of_its_parent_in_an_event_loop(queue: Queue[in
     gc.collect()
     assert queue.stats().messages == 0
     loop.close()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="this system does not list the threads of a process there")
+@pytest.mark.parametrize("what", ["offer", "consumer"])
+def test_fork_releases_nothing_of_its_parent(what: str, queue: Queue[int]) -> None:
+    offer, consumers = queue.native.lease(None, 3), [queue.consumer()]
+
+    def dropped() -> int:
+        if what == "offer":
+            offer.refuse()
+        else:
+            consumers.clear()
+        return len(os.listdir("/proc/self/task"))
+
+    assert in_fork(dropped) == "1", "no thread was started that could use the connections"
+    queue.ack(offer.accept(None) or ())
+    assert queue.stats().messages == 7
+
+
+def test_fork_accepts_no_messages_of_its_parent(queue: Queue[int]) -> None:
+    offer = queue.native.lease(None, 3)
+    assert "of which this process is a fork" in in_fork(lambda: offer.accept(None))
+    queue.ack(offer.accept(None) or ())
+    assert queue.stats().messages == 7
