@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import threading
+import time
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -112,3 +114,45 @@ def test_fork_accepts_no_messages_of_its_parent(queue: Queue[int]) -> None:
     assert "of which this process is a fork" in in_fork(lambda: offer.accept(None))
     queue.ack(offer.accept(None) or ())
     assert queue.stats().messages == 7
+
+
+def test_second_task_cannot_iterate_while_the_first_waits(queue: Queue[int], url: str, run: Any) -> None:
+    async def story() -> None:
+        queue.purge()
+        theirs = await _opened(url)
+        async with theirs.consumer() as messages:
+            for number in range(2):
+                first = asyncio.ensure_future(messages.__anext__())  # type: ignore[arg-type]
+                await asyncio.sleep(0)  # the call has begun
+                with pytest.raises(RuntimeError, match="create one consumer for each"):
+                    await asyncio.wait_for(messages.__anext__(), 10)  # type: ignore[arg-type]
+                await theirs.enqueue(number)
+                got = await first
+                assert got.payload == number
+                await theirs.ack(got)
+            waiting = asyncio.ensure_future(messages.__anext__())  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await theirs.enqueue(2)
+            await theirs.ack(await messages.__anext__())
+
+    run(story())
+
+
+def test_second_thread_cannot_iterate_while_the_first_waits(queue: Queue[int]) -> None:
+    queue.purge()
+    got = list[int]()
+    with queue.consumer() as messages:
+        first = threading.Thread(target=lambda: got.append(next(messages).payload))
+        first.start()
+        limit = time.monotonic() + 20
+        while not messages._is_fetching:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        with pytest.raises(RuntimeError, match="create one consumer for each"):
+            next(messages)
+        queue.enqueue(1)
+        first.join(20)
+    assert got == [1]

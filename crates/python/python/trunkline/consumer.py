@@ -25,7 +25,8 @@ _LONGEST = 5.0
 
 
 class Consumer(Prefetched[T]):
-    """Waits for messages of one queue. Create one for each task that consumes.
+    """Waits for messages of one queue. Create one for each task that consumes: a task that iterates
+    while another task waits for the next message receives a ``RuntimeError``.
 
     >>> async with queue.consumer() as messages:
     ...     async for message in messages:
@@ -85,10 +86,8 @@ class Consumer(Prefetched[T]):
                 message = self._ahead.popleft()
                 if self._offer is None or self._offer.begin(message):
                     return message
-            # The queue's own lease time may be shorter by now, so the call names the time that this
-            # consumer counts on.
-            lease = None if self._takes else self._queue.native.lease_seconds
-            offer = await self._next(self._prefetch, self._takes, None, lease)
+            with self._fetching() as lease:
+                offer = await self._next(self._prefetch, self._takes, None, lease)
             self._offer = None if self._takes else offer
             self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from ._trunkline import Consumer as NativeConsumer, Lease, Message, Offer, Queue
@@ -27,7 +29,24 @@ class Prefetched(Generic[T]):
         self._ahead: deque[Message[T]] = deque()
         #: The offer that contained the prefetched messages, if they are leased.
         self._offer: Offer | None = None
+        #: True while the iteration waits for its next messages.
+        self._is_fetching = False
         self._process = os.getpid()
+
+    @contextmanager
+    def _fetching(self) -> Iterator[float | None]:
+        """Returns a context for the wait for the iteration's next messages, with their lease time.
+        Raises an error if another task or thread waits: this object keeps one offer, so the
+        messages of the other offer could not begin."""
+        if self._is_fetching:
+            raise RuntimeError("another task or thread waits for the next message of this consumer: create one consumer for each of them")
+        self._is_fetching = True
+        try:
+            # The queue's own lease time may be shorter by now, so the call names the time that this
+            # consumer counts on.
+            yield None if self._takes else self._native_queue.lease_seconds
+        finally:
+            self._is_fetching = False
 
     def _end_direct(self) -> NativeConsumer | None:
         """Replaces the native consumer if it may wait for direct messages, and returns it. When it

@@ -228,10 +228,8 @@ class Consumer(Prefetched[T]):
                 del self._ahead[0]
                 if begins:
                     return message
-            # The queue's own lease time may be shorter by now, so the call names the time that this
-            # consumer counts on.
-            lease = None if self._takes else self._queue.native.lease_seconds
-            offer = self._native.next(None, self._prefetch, self._takes, None, lease)
+            with self._fetching() as lease:
+                offer = self._native.next(None, self._prefetch, self._takes, None, lease)
             self._offer = None if self._takes else offer
             self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
 
