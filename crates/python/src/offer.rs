@@ -134,7 +134,7 @@ impl Dequeued {
         if leases.is_empty() {
             return;
         }
-        // Decoding the payloads may have taken so long that the first message would be late, too.
+        // Decoding the payload of a single message may have taken so long that it would be late.
         let until = (*half).max(Instant::now() + *lease / 8);
         *lock(&self.state) = State::Ahead { leases, until, begun: None };
         self.watch(until);
@@ -188,7 +188,9 @@ impl Offer {
     /// exception, the message's attempt fails. If `decode` is interrupted, for example by Ctrl-C,
     /// all messages are released and the exception is raised. Returns `None` if half of the lease
     /// had passed, so that the messages were released. If `ahead` is true, messages that the caller
-    /// does not begin are released later, when half of their lease has passed.
+    /// does not begin are released later, when half of their lease has passed. If decoding several
+    /// of them would leave less than an eighth of the lease before that, all are released, and the
+    /// function returns `None`.
     #[pyo3(signature = (decode, ahead = false))]
     fn accept<'py>(
         &self,
@@ -210,10 +212,15 @@ impl Offer {
         self.0.unwatch();
         let handle = runtime::handle()?;
         let _within = handle.enter();
+        let limit = match &self.0.leased {
+            Some(Leased { lease, half, .. }) if ahead && offer.len() > 1 => Some(*half - *lease / 8),
+            _ => None,
+        };
+        let is_late = || limit.is_some_and(|limit| Instant::now() > limit);
         let (interrupted, accepted_leases) = (RefCell::new(None), RefCell::default());
         let read = |Raw(bytes): Raw| {
             let bytes = PyBytes::new(py, &bytes);
-            let Some(decode) = decode.filter(|_| interrupted.borrow().is_none()) else {
+            let Some(decode) = decode.filter(|_| interrupted.borrow().is_none() && !is_late()) else {
                 return Ok(bytes.into_any().unbind());
             };
             match decode.call1((&bytes,)) {
@@ -226,6 +233,9 @@ impl Offer {
             }
         };
         let make = |messages: Vec<trunkline::Message<Py<PyAny>>>| {
+            if is_late() {
+                return None;
+            }
             if ahead {
                 accepted_leases.replace(messages.iter().map(trunkline::Message::lease).collect());
             }
@@ -240,9 +250,7 @@ impl Offer {
         if accepted.is_some() {
             self.0.keep(accepted_leases.take());
         }
-        accepted
-            .ok_or_else(|| interrupted.take().unwrap_or_else(|| PyRuntimeError::new_err("the messages were released")))
-            .map(Some)
+        interrupted.take().map_or(Ok(accepted), Err)
     }
 
     /// Records that the caller begins a message that it accepted `ahead`. Returns false if the

@@ -116,6 +116,47 @@ def test_fork_accepts_no_messages_of_its_parent(queue: Queue[int]) -> None:
     assert queue.stats().messages == 7
 
 
+class Slow:
+    """A codec that takes its time to read a payload."""
+
+    column = "int8"
+
+    def encode(self, payload: int, /) -> bytes:
+        return payload.to_bytes(8, "big")
+
+    def decode(self, payload: bytes, /) -> int:
+        time.sleep(0.015)
+        return int.from_bytes(payload, "big")
+
+
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_messages_that_take_long_to_decode_lose_no_lease(face: str, url: str, run: Any) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, lease=1, max_attempts=1)
+    queue = db.queue("numbers", Slow())
+    queue.enqueue_many(range(100))
+    got = list[trunkline.Message[int]]()
+
+    async def story() -> None:
+        theirs = await (await trunkline.Db.connect(url)).queue("numbers", Slow())
+        async with theirs.consumer() as messages:
+            while len(got) < 100:
+                got.append(await messages.__anext__())
+                await theirs.ack(got[-1])
+
+    if face == "async":
+        run(story())
+    else:
+        with queue.consumer() as messages:
+            while len(got) < 100:
+                got.append(next(messages))
+                queue.ack(got[-1])
+    assert sorted(one.payload for one in got) == list(range(100))
+    assert {one.attempts for one in got} == {1}, "no attempt was counted"
+    assert queue.stats().messages == queue.stats().dead == 0
+
+
 def test_second_task_cannot_iterate_while_the_first_waits(queue: Queue[int], url: str, run: Any) -> None:
     async def story() -> None:
         queue.purge()

@@ -97,7 +97,8 @@ class Offer:
         refused.
 
         If ``ahead`` is true, leased messages that do not ``begin`` are released when half of their
-        lease has passed.
+        lease has passed. If decoding several messages takes almost that long, all are released, and
+        the method returns ``None``.
         """
     @overload
     def accept(self, decode: Callable[[bytes], T], ahead: bool = False) -> list[Message[T]] | None: ...

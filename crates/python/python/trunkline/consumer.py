@@ -36,8 +36,9 @@ class Consumer(Prefetched[T]):
     An iteration leases up to ``prefetch`` messages at a time. Messages that the iteration has not
     reached are released without counting an attempt. This happens when the consumer is closed or
     garbage-collected, or when half of their lease has passed, even if the event loop is blocked at
-    that time. The lease time of an iteration is the queue's at the time when :meth:`Db.queue`
-    opened it. With the guarantee at most once, an iteration takes one message at a time.
+    that time. If decoding the payloads takes that long, the iteration leases fewer messages. The
+    lease time of an iteration is the queue's at the time when :meth:`Db.queue` opened it. With the
+    guarantee at most once, an iteration takes one message at a time.
     """
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
@@ -87,9 +88,9 @@ class Consumer(Prefetched[T]):
                 if self._offer is None or self._offer.begin(message):
                     return message
             with self._fetching() as lease:
-                offer = await self._next(self._prefetch, self._takes, None, lease)
+                offer = await self._next(self._next_count, self._takes, None, lease)
             self._offer = None if self._takes else offer
-            self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
+            self._accepted(offer.accept(self._queue.codec.decode, not self._takes))
 
     def close(self) -> None:
         """Releases the prefetched messages, and stops waiting for direct messages. The consumer can

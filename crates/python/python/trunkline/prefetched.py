@@ -25,6 +25,8 @@ class Prefetched(Generic[T]):
         #: True if the native consumer may wait for direct messages.
         self._is_direct = False
         self._prefetch = 1 if takes else max(1, prefetch)
+        #: The number of messages that the iteration requests next, at most `_prefetch`.
+        self._next_count = self._prefetch
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
         #: The offer that contained the prefetched messages, if they are leased.
@@ -47,6 +49,15 @@ class Prefetched(Generic[T]):
             yield None if self._takes else self._native_queue.lease_seconds
         finally:
             self._is_fetching = False
+
+    def _accepted(self, messages: list[Message[T]] | None) -> None:
+        """Keeps the iteration's next messages. If they were released because their decoding took too
+        long, requests half as many next, and then one more each time."""
+        if messages is None:
+            self._next_count = max(1, self._next_count // 2)
+        else:
+            self._next_count = min(self._prefetch, self._next_count + 1)
+            self._ahead.extend(messages)
 
     def _end_direct(self) -> NativeConsumer | None:
         """Replaces the native consumer if it may wait for direct messages, and returns it. When it

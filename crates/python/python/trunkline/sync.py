@@ -229,9 +229,9 @@ class Consumer(Prefetched[T]):
                 if begins:
                     return message
             with self._fetching() as lease:
-                offer = self._native.next(None, self._prefetch, self._takes, None, lease)
+                offer = self._native.next(None, self._next_count, self._takes, None, lease)
             self._offer = None if self._takes else offer
-            self._ahead.extend(offer.accept(self._queue.codec.decode, not self._takes) or ())
+            self._accepted(offer.accept(self._queue.codec.decode, not self._takes))
 
     def close(self) -> None:
         """Releases the prefetched messages, stops waiting for direct messages, and waits until that
