@@ -34,6 +34,10 @@ const NOT_BEGUN: &str = "the event loop was blocked, so the handler did not begi
 /// warning.
 const SOON: Duration = Duration::from_secs(1);
 
+/// The number of the next call. The stations of a drain follow each other in one worker, which may
+/// still run a handler of an earlier station.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// An event for the event loop.
 pub enum News {
     Call(RawDelivery),
@@ -52,7 +56,6 @@ pub struct Inbox {
     /// The ends of the pipe for the writer and for the event loop; `None` once they are closed.
     wake: Mutex<Option<UnixStream>>,
     wakes: Mutex<Option<UnixStream>>,
-    next: AtomicU64,
     /// True if a warning says that the loop has been blocked since it last fetched its events.
     is_blocked: AtomicBool,
 }
@@ -71,7 +74,6 @@ impl Inbox {
             news: Mutex::default(),
             wake: Mutex::new(Some(wake)),
             wakes: Mutex::new(Some(wakes)),
-            next: AtomicU64::new(0),
             is_blocked: AtomicBool::new(false),
         }))
     }
@@ -117,7 +119,7 @@ impl Inbox {
         attempt: Option<Attempt<Raw>>,
         limits: CallLimits,
     ) -> Answers {
-        let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
+        let (nr, count) = (NEXT.fetch_add(1, Ordering::Relaxed), messages.len());
         let (answer, answered) = oneshot::channel();
         let leases: Vec<_> = match &attempt {
             Some(_) => Vec::new(), // an attempt releases its message itself

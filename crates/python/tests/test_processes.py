@@ -308,6 +308,42 @@ def test_a_message_cancelled_before_a_process_is_free_is_not_handled(
     run(story())
 
 
+#: Each process for handlers notes that it has imported the module.
+COUNTS = """
+import multiprocessing, trunkline
+
+app = trunkline.App()
+
+if multiprocessing.parent_process() is not None:
+    with open("imports", "a") as file:
+        file.write("imported\\n")
+
+def counts(number):
+    pass
+
+task = app.task(queue="counts", place="process", max_attempts=1)(counts)
+
+@app.task(queue="enqueues", max_attempts=1)
+async def enqueues(number: int):
+    if number:
+        await task.enqueue(number)
+        await enqueues.enqueue(number - 1)
+"""
+
+
+def test_drain_of_several_queues_starts_its_processes_once(url: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = written("counts_in_process", COUNTS, url, tmp_path, monkeypatch)
+
+    async def story() -> None:
+        await module.app.setup()
+        await module.enqueues.enqueue(5)
+        summary = await module.app.drain(processes=1)
+        assert (summary.done, summary.retried, summary.dead) == (11, 0, 0)
+        assert (tmp_path / "imports").read_text() == "imported\n"
+
+    run(story())
+
+
 #: A handler in a process, with a time limit.
 LIMITED = """
 import trunkline

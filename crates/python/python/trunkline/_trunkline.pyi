@@ -428,7 +428,7 @@ class Delivery:
         """The task's index in the worker."""
     @property
     def nr(self) -> int:
-        """The call's number, unique in its station."""
+        """The call's number, unique in its process."""
     def begin(self) -> bool:
         """Begins the handler's time limit. Returns false if the handler must not begin: the lease
         is lost, the worker has given up on the call, or the call waited too long for the event

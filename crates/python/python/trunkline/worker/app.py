@@ -325,17 +325,10 @@ class App:
         names, run = self._named(queues), _Run(self._runs)
 
         async def working() -> Summary:
-            total = Summary()
             with run:
-                while True:
-                    summary = await run.live(
-                        lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
-                    )
-                    total += summary
-                    # A handler of one queue may have enqueued into another queue after that queue
-                    # was empty.
-                    if summary.is_nothing or run.is_stopped or len(names) == 1:
-                        return total
+                return await run.live(
+                    lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
+                )
 
         return working()
 

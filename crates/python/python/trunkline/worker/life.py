@@ -60,7 +60,7 @@ class Life:
         # The number of running messages is limited to the number of processes. All tasks share the
         # processes; in a drain each task has an equal part.
         each = count // max(1, len(in_processes)) if drains else count
-        options = [
+        self._options: list[dict[str, Any]] = [
             {
                 "queue": queue.native,
                 "weight": task.weight,
@@ -77,7 +77,9 @@ class Life:
             for task, queue in zip(tasks, queues)
         ]
         logs.begin()
-        self._station = Station(options, concurrency, wait_of(wait), drains, reports)
+        self._drains = drains
+        self._new_station = partial(Station, self._options, concurrency, wait_of(wait), drains, reports)
+        self._station = self._new_station()
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, tuple[asyncio.Task[None], Context | None, Delivery]] = {}
         #: The station's news that have not been acted on.
@@ -106,6 +108,26 @@ class Life:
         try:
             if self._processes is not None and not await self._has_started(self._processes):
                 return Summary()
+            total = summary = await self._work()
+            # In a drain, a handler of one queue may have enqueued into another queue after that
+            # queue was empty.
+            while self._drains and len(self.tasks) > 1 and not (summary.is_nothing or self._ends):
+                self._station.close()
+                self._station = self._new_station()
+                summary = await self._work()
+                total += summary
+            return total
+        finally:
+            # This object is in cycles, so its end would have to wait for the garbage collector.
+            self._station.close()
+            self._options.clear()
+            self._threads.close()
+            if self._processes is not None:
+                self._processes.close()
+
+    async def _work(self) -> Summary:
+        """Works until the station ends: in a drain, once its queues are empty."""
+        try:
             self._loop.add_reader(self._station.fileno(), self._news)
             counts = asyncio.ensure_future(self._station.run(bridge()))
             run = asyncio.ensure_future(summary_of(counts))
@@ -121,10 +143,6 @@ class Life:
         finally:
             self._loop.remove_reader(self._station.fileno())
             self._release_unbegun()
-            self._station.close()  # this object is in cycles, so its end would have to wait for the garbage collector
-            self._threads.close()
-            if self._processes is not None:
-                self._processes.close()
 
     def stop(self) -> None:
         """Starts the graceful shutdown."""
