@@ -1,5 +1,6 @@
 //! The handle of a database, through which all code accesses the database.
 
+mod error_mapping;
 mod session;
 mod slot;
 mod slots;
@@ -29,9 +30,10 @@ use tokio_postgres::types::ToSql;
 
 pub(crate) use self::{
     channels::Heard,
+    error_mapping::told_to_user,
     listen::{Listener, Subscription},
     lonely::{LonelyAdvice, LonelyTrips},
-    session::{Session, told_to_user},
+    session::Session,
 };
 use self::{session::Waits, slot::Slot};
 use crate::{
