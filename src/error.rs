@@ -42,8 +42,6 @@ pub struct Error(Arc<Kind>);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("cannot connect to the database: {0}")]
-    Connect(#[source] tokio_postgres::Error),
     /// The server refused a connection.
     #[error("cannot connect to the database: {}", .0.told())]
     Refused(#[source] Arc<ServerError>),
@@ -277,9 +275,7 @@ impl Error {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &*self.0 {
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. } => {
-                true
-            }
+            Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. } => true,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_closed()),
             _ => false,
         }
@@ -332,7 +328,7 @@ impl Error {
         match &*self.0 {
             Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
             Kind::Nowhere(refusals) | Kind::Shards(refusals) => refusals.iter().find_map(|(_, error)| error.sqlstate()),
-            Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
+            Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
                 theirs.or_else(|| Some(&source.downcast_ref::<Arc<ServerError>>()?.code))

@@ -47,7 +47,7 @@ impl Error {
     /// Returns true if no retry can succeed until the queue, the program or the credentials change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
-            Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
+            Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
             Kind::Server { error, .. } => is_other_type(error),
             Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_final()),

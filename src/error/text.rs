@@ -12,16 +12,7 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
-            Kind::Connect(error) => match error.as_db_error() {
-                Some(db) => write!(out, "cannot connect to the database: {}", db.message()),
-                None => match std::error::Error::source(error) {
-                    Some(cause) => write!(out, "cannot connect to the database: {error}: {cause}"),
-                    None => write!(out, "cannot connect to the database: {error}"),
-                },
-            },
-            kind => fmt::Display::fmt(kind, out),
-        }
+        fmt::Display::fmt(&*self.0, out)
     }
 }
 

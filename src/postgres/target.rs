@@ -28,7 +28,7 @@ use self::{
     tls::Check,
     tls_files::TlsFiles,
 };
-pub(crate) use self::{tls::MakeTls, trust::explained};
+pub(crate) use self::trust::explained;
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Schema,

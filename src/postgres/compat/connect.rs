@@ -26,7 +26,7 @@ use crate::{
     error::{Kind, server::ServerError},
     postgres::{
         target::Target,
-        wire::{self, Asides, Connected, Peer, Stream, Use, accept},
+        wire::{self, Asides, Connected, Peer, Stream, Use, accept, notification, texts},
     },
 };
 
@@ -110,7 +110,7 @@ impl<S, T> Connection<S, T> {
         while let Some((kind, body)) = self.asides.next() {
             match message(kind, &body) {
                 Some(message) => return Poll::Ready(Some(Ok(message))),
-                None => self.parameters.extend(parameter(&body)),
+                None => self.parameters.extend(texts(&body)),
             }
         }
         match self.driver {
@@ -184,20 +184,9 @@ fn message(kind: u8, body: &Bytes) -> Option<AsyncMessage> {
     match kind {
         b'N' => Some(AsyncMessage::Notice(DbError(Arc::new(ServerError::parse(body))))),
         b'A' => {
-            let (process_id, texts) = body.split_first_chunk::<4>()?;
-            let (channel, payload) = parameter(texts)?;
-            Some(AsyncMessage::Notification(Notification {
-                process_id: i32::from_be_bytes(*process_id),
-                channel,
-                payload,
-            }))
+            let (process_id, channel, payload) = notification(body)?;
+            Some(AsyncMessage::Notification(Notification { process_id, channel, payload }))
         }
         _ => None,
     }
-}
-
-/// Reads two texts. Each text ends with a NUL.
-fn parameter(body: &[u8]) -> Option<(String, String)> {
-    let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
-    Some((texts.next()?, texts.next()?))
 }

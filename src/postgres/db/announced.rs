@@ -11,7 +11,8 @@
 
 use std::time::Duration;
 
-use tokio_postgres::{Client, Error, types::Type};
+use super::session::Session;
+use crate::{error::Result, postgres::sql::Sql};
 
 /// The first and the longest pause between checks for ended transactions. The pauses do not delay
 /// messages, because consumers still poll during this time.
@@ -70,18 +71,19 @@ impl Announced {
 
 /// Announces that this session listens on the channels. Returns the transactions that may have
 /// missed the announcement.
-pub(super) async fn announce(client: &Client, channels: &[String]) -> Result<Vec<String>, Error> {
-    client.query_typed(ANNOUNCE, &[(&channels, Type::TEXT_ARRAY)]).await?;
-    running(client).await
+pub(super) async fn announce(session: &Session, channels: &[String]) -> Result<Vec<String>> {
+    session.query(&Sql::new("announce", ANNOUNCE), &[&channels]).await?;
+    running(session).await
 }
 
-pub(super) async fn withdraw(client: &Client, channels: &[String]) -> Result<(), Error> {
-    client.query_typed(WITHDRAW, &[(&channels, Type::TEXT_ARRAY)]).await.map(drop)
+pub(super) async fn withdraw(session: &Session, channels: &[String]) -> Result<()> {
+    session.query(&Sql::new("withdraw", WITHDRAW), &[&channels]).await.map(drop)
 }
 
 /// Returns the running transactions in this database that have an id.
-pub(super) async fn running(client: &Client) -> Result<Vec<String>, Error> {
-    Ok(client.query_typed(RUNNING, &[]).await?.iter().map(|row| row.get(0)).collect())
+pub(super) async fn running(session: &Session) -> Result<Vec<String>> {
+    let rows = session.query(&Sql::new("transactions", RUNNING), &[]).await?;
+    rows.iter().map(|row| row.read(0)).collect()
 }
 
 #[cfg(test)]

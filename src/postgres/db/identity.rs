@@ -3,10 +3,7 @@
 
 use std::{io, sync::Weak};
 
-use tokio::time::timeout;
-use tokio_postgres::Client;
-
-use super::{Db, Session, channels::ListenedChannels, proof::PROOF};
+use super::{Db, Session, channels::ListenedChannels, proof::in_time};
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Sql,
@@ -43,11 +40,11 @@ impl Db {
 }
 
 /// Returns false if a new listener has reached another database than the earlier connections.
-pub(super) async fn is_same_database(client: &Client, channels: &Weak<ListenedChannels>) -> bool {
+pub(super) async fn is_same_database(session: &Session, channels: &Weak<ListenedChannels>) -> bool {
     let Some(all) = channels.upgrade() else { return true };
     let Some((sql, number)) = all.identity.get() else { return true };
-    match timeout(PROOF, client.query_typed(&sql.text, &[])).await {
-        Ok(Ok(rows)) => rows.first().and_then(|row| row.try_get(0).ok()).is_none_or(|found: i32| found == *number),
-        Ok(Err(_)) | Err(_) => true, // the listener's next statement meets the same error
+    match in_time(session.query(sql, &[])).await {
+        Ok(rows) => rows.first().and_then(|row| row.read(0).ok()).is_none_or(|found: i32| found == *number),
+        Err(_) => true, // the listener's next statement meets the same error
     }
 }

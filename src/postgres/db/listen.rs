@@ -11,25 +11,28 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
 use tokio::{
     sync::{mpsc, watch},
-    time::{sleep, timeout},
+    task::JoinHandle,
+    time::sleep,
 };
-use tokio_postgres::{AsyncMessage, Client, config::TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tracing::{debug, warn};
 
 use super::{
     announced::{Announced, announce, running, withdraw},
     channels::{Channel, Heard, ListenedChannels},
-    guest::{TlsStream, connect},
     identity::is_same_database,
-    proof::{PROOF, proof_channel, prove, silent},
-    session::random,
+    proof::{in_time, proof_channel, prove, silent},
+    session::{Session, random},
 };
 use crate::{
-    error::{Error, Result},
-    postgres::{sql::quote, target::Target},
+    error::Result,
+    postgres::{
+        sql::{Sql, quote},
+        target::Target,
+        wire::{Connection, Use, connect},
+    },
 };
 
 /// The first and the longest pause between tries to connect to the database.
@@ -154,21 +157,18 @@ impl Listener {
 
 /// Listens until all owners of the channels have been dropped.
 async fn listen(listening: Listening, target: Target, mark: String) {
-    let (channels, mut pause, mut is_told) = (&listening.0, PAUSE.0, false);
+    let (channels, mut pause, mut has_warned) = (&listening.0, PAUSE.0, false);
     while channels.strong_count() > 0 {
-        let proof = match connect(&target).await {
-            Ok((client, connection)) => listen_on(&client, connection, &target, channels, &mark).await,
-            Err(error) => Err(error),
-        };
+        let proof = listen_once(&target, channels, &mark).await;
         match &proof {
-            // Warns only after several failures, because a restart of the server causes the first
-            // ones. If the server does not answer at all, other calls report that.
-            Err(error) if error.sqlstate().is_some() && pause == PAUSE.1 && !is_told => {
-                is_told = true;
+            // Warns once, and only after several failures, because a restart of the server causes
+            // the first ones.
+            Err(error) if pause == PAUSE.1 && !has_warned => {
+                has_warned = true;
                 warn!(%error, "listener cannot connect or test itself; consumers poll");
             }
             Err(error) => debug!(%error, "listener cannot connect or test itself; consumers poll"),
-            Ok(_) => is_told = false,
+            Ok(_) => has_warned = false,
         }
         let rest = match proof {
             Ok(true) => {
@@ -189,49 +189,39 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Returns the outcome of [`prove`]. Fails if the test
-/// succeeded, but the connection could not listen.
-async fn listen_on(
-    client: &Client,
-    mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
-    target: &Target,
-    channels: &Weak<ListenedChannels>,
-    mark: &str,
-) -> Result<bool> {
+/// Connects, and listens until the connection breaks. Returns the outcome of [`prove`]. Fails if
+/// the test succeeded, but the connection could not listen.
+async fn listen_once(target: &Target, channels: &Weak<ListenedChannels>, mark: &str) -> Result<bool> {
+    let (connection, driver) = Connection::of(connect(target).await?, target, Use::Alone);
     let (proof_heard, mut proof) = mpsc::unbounded_channel();
     let ears = {
-        let (channels, mark) = (channels.clone(), mark.to_owned());
+        let (asides, channels) = (connection.keep_asides(Vec::new()), channels.clone());
+        let (own_mark, of_proof) = (mark.to_owned(), proof_channel(mark));
         tokio::spawn(async move {
-            let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
-            while let Some(message) = messages.next().await {
-                match message {
-                    Ok(AsyncMessage::Notification(heard)) if heard.channel() == proof_channel(&mark) => {
-                        let _ = proof_heard.send(());
-                    }
-                    Ok(AsyncMessage::Notification(heard)) if heard.payload() != mark => {
-                        if let Some(channels) = channels.upgrade() {
-                            channels.ring(heard.channel(), Some(heard.payload()));
-                        }
-                    }
-                    Ok(_) => {}
-                    Err(error) => {
-                        debug!(%error, "listener lost its connection; consumers poll until it is back");
-                        break;
-                    }
+            let notified = |channel: &str, payload: &str| {
+                if channel == of_proof {
+                    let _ = proof_heard.send(());
+                } else if payload != own_mark
+                    && let Some(channels) = channels.upgrade()
+                {
+                    channels.ring(channel, Some(payload));
                 }
+            };
+            if let Err(error) = asides.drive(driver, notified).await {
+                debug!(%error, "listener lost its connection; consumers poll until it is back");
             }
         })
     };
-    let alive = random().cast_signed();
-    let proven = match prove(client, target, &mut proof, mark).await {
-        Ok(true) if !is_same_database(client, channels).await => Err(silent()),
+    let (session, alive) = (Session::without_set_up(connection), random().cast_signed());
+    let proven = match prove(&session, target, &mut proof, mark).await {
+        Ok(true) if !is_same_database(&session, channels).await => Err(silent()),
         proven => proven,
     };
     let listened = match proven {
-        Ok(true) => match in_time(client.execute(ALIVE, &[&alive])).await {
+        Ok(true) => match in_time(session.query(&Sql::new("alive", ALIVE), &[&alive])).await {
             Ok(_) => {
                 let attrs = target.config.get_target_session_attrs();
-                return follow(client, attrs, alive, channels, ears).await.map(|()| true);
+                return follow(&session, attrs, alive, channels, ears).await.map(|()| true);
             }
             Err(error) => Err(error),
         },
@@ -248,11 +238,11 @@ async fn listen_on(
 /// Keeps the channels of the server's session equal to the channels of this process, until the
 /// connection ends. Fails if the session never listened on them.
 async fn follow(
-    client: &Client,
+    session: &Session,
     attrs: TargetSessionAttrs,
     alive: i64,
     channels: &Weak<ListenedChannels>,
-    mut ears: tokio::task::JoinHandle<()>,
+    mut ears: JoinHandle<()>,
 ) -> Result<()> {
     let mut listened: Vec<String> = Vec::new();
     let mut announced = Announced::default();
@@ -267,7 +257,7 @@ async fn follow(
         changes.borrow_and_update();
         let wanted = all.names();
         let (fresh, left) = (without(&wanted, &listened), without(&listened, &wanted));
-        let unaware = match follow_to(client, &fresh, &left).await {
+        let unaware = match follow_to(session, &fresh, &left).await {
             Ok(unaware) => unaware,
             Err(error) => {
                 outcome = outcome.map_err(|_| error);
@@ -287,8 +277,8 @@ async fn follow(
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
                 let checked = in_time(async {
-                    let suits = suits(client, attrs).await? && is_same_database(client, channels).await;
-                    listen_again(client, &listened).await.map(|()| suits)
+                    let suits = suits(session, attrs).await? && is_same_database(session, channels).await;
+                    listen_again(session, &listened).await.map(|()| suits)
                 });
                 if !matches!(checked.await, Ok(true)) {
                     debug!("listener gets no reply, or its server no longer suits; connecting again");
@@ -296,9 +286,9 @@ async fn follow(
                 }
             }
             () = sleep(announced.pause()), if announced.is_waiting() => {
-                let Ok(running) = in_time(running(client)).await else { break };
+                let Ok(running) = in_time(running(session)).await else { break };
                 announced.ended(&running);
-                if !announced.is_waiting() && in_time(listen_again(client, &listened)).await.is_err() {
+                if !announced.is_waiting() && in_time(listen_again(session, &listened)).await.is_err() {
                     break;
                 }
             }
@@ -311,31 +301,31 @@ async fn follow(
 
 /// Returns false if the server no longer matches `target_session_attrs`, as after a switchover that
 /// leaves it running. `listen` succeeds on a read-only server, too.
-async fn suits(client: &Client, wanted: TargetSessionAttrs) -> Result<bool, tokio_postgres::Error> {
+async fn suits(session: &Session, wanted: TargetSessionAttrs) -> Result<bool> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(true);
     }
-    let rows = client.query_typed("show transaction_read_only", &[]).await?;
-    let is_read_only = rows.iter().any(|row| row.get::<_, &str>(0) == "on");
+    let rows = session.query(&Sql::new("suits", "show transaction_read_only"), &[]).await?;
+    let is_read_only = rows.iter().any(|row| row.read::<&str>(0).is_ok_and(|read_only| read_only == "on"));
     Ok(is_read_only == (wanted == TargetSessionAttrs::ReadOnly))
 }
 
 /// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as
 /// the session's last statement.
-async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_postgres::Error> {
+async fn listen_again(session: &Session, listened: &[String]) -> Result<()> {
     let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
-    client.batch_execute(&again).await
+    session.batch("listen", &again).await
 }
 
 /// Announces and listens on the channels in `fresh`, and stops listening on the channels in `left`.
 /// Returns the transactions that may have missed the announcement.
-async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Result<Vec<String>> {
+async fn follow_to(session: &Session, fresh: &[String], left: &[String]) -> Result<Vec<String>> {
     let unaware = match fresh {
         [] => Vec::new(),
-        fresh => in_time(announce(client, fresh)).await?,
+        fresh => in_time(announce(session, fresh)).await?,
     };
     if !left.is_empty() {
-        in_time(withdraw(client, left)).await?;
+        in_time(withdraw(session, left)).await?;
     }
     // `listen` comes last, because `pg_stat_activity` shows a session's last statement. After
     // `listen`, consumers look for messages once more, and so find messages that were committed
@@ -344,14 +334,9 @@ async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Result
     let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
     let statements: Vec<String> = listen.chain(unlisten).collect();
     if !statements.is_empty() {
-        in_time(client.batch_execute(&statements.join("; "))).await?;
+        in_time(session.batch("listen", &statements.join("; "))).await?;
     }
     Ok(unaware)
-}
-
-async fn in_time<T>(statement: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T> {
-    let answered = timeout(PROOF, statement).await.map_err(|_| silent())?;
-    answered.map_err(|error| Error::of_statement("listen", error))
 }
 
 fn without(all: &[String], others: &[String]) -> Vec<String> {

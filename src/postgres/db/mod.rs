@@ -7,7 +7,6 @@ mod slots;
 mod lonely;
 mod idle;
 mod identity;
-mod guest;
 mod schema;
 pub(crate) mod lock_wait;
 mod proof;
@@ -306,3 +305,6 @@ impl Db {
         (self.0.listener.subscribe(channel, Some(texts)), receiver)
     }
 }
+
+#[cfg(test)]
+mod tests;

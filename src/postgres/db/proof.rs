@@ -3,7 +3,6 @@
 use std::{io, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::timeout};
-use tokio_postgres::Client;
 
 use super::session::{Session, Waits};
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// The timeout for the test notification, and for each reply on the listening connection.
-pub(super) const PROOF: Duration = Duration::from_secs(5);
+const PROOF: Duration = Duration::from_secs(5);
 
 pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
@@ -23,23 +22,24 @@ pub(super) fn proof_channel(mark: &str) -> String {
 /// connection itself has sent. Returns false if the notification was sent, but did not arrive.
 /// Fails if the test cannot be made, for example because the server is a standby.
 pub(super) async fn prove(
-    client: &Client,
+    session: &Session,
     target: &Target,
     proof: &mut mpsc::UnboundedReceiver<()>,
     mark: &str,
 ) -> Result<bool> {
     let channel = quote(&proof_channel(mark));
-    let said = |text: String| async move {
-        let said = timeout(PROOF, client.batch_execute(&text)).await.map_err(|_| silent())?;
-        said.map_err(|error| Error::of_statement("listen", error))
-    };
-    said(format!("listen {channel}")).await?;
+    in_time(session.batch("listen", &format!("listen {channel}"))).await?;
     notify(target, &channel).await?;
     match timeout(PROOF, proof.recv()).await {
-        Ok(Some(())) => said(format!("unlisten {channel}")).await.map(|()| true),
+        Ok(Some(())) => in_time(session.batch("listen", &format!("unlisten {channel}"))).await.map(|()| true),
         Ok(None) => Err(silent()), // the connection broke before the notification arrived
         Err(_) => Ok(false),
     }
+}
+
+/// Waits for the reply to a statement on the listening connection.
+pub(super) async fn in_time<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(PROOF, statement).await.unwrap_or_else(|_| Err(silent()))
 }
 
 /// Returns the error for a listening connection that was not tested in time.

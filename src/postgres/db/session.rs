@@ -113,7 +113,7 @@ impl Session {
     pub async fn open_now(target: &Target, waits: Waits, usage: Use, load: Arc<Load>) -> Result<Self> {
         let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         let connection = Connection::open(target, usage).await?;
-        let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
+        let session = Self { load, writes, ..Self::without_set_up(connection) };
         if target.keeps_statements {
             let set_up = match waits {
                 Waits::Briefly => Cow::Owned(format!("{SET_UP};\n{}", wait_briefly(session.connection.process_id()))),
@@ -122,6 +122,11 @@ impl Session {
             target.in_time(1, session.batch("connect", &set_up)).await?;
         } // behind a pooler, settings would leak to other clients
         Ok(session)
+    }
+
+    /// Creates a session with the settings of its role.
+    pub fn without_set_up(connection: Connection) -> Self {
+        Self { connection, load: Arc::default(), writes: false, demoted: AtomicBool::new(false) }
     }
 
     pub async fn ready(&self, sql: &Sql) -> Result<()> {

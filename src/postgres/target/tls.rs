@@ -11,8 +11,6 @@ use rustls::{
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
 };
-use tokio_postgres::{Socket, tls::MakeTlsConnect};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::warn;
 
 use super::{
@@ -21,27 +19,6 @@ use super::{
     trust::Trust,
 };
 use crate::error::{Error, Kind, Result};
-
-/// A connector that uses rustls for every host. Unix sockets have no host name and never use TLS.
-#[derive(Clone)]
-pub(crate) struct MakeTls(MakeRustlsConnect);
-
-impl MakeTls {
-    pub fn new(config: ClientConfig) -> Self {
-        Self(MakeRustlsConnect::new(config))
-    }
-}
-
-impl MakeTlsConnect<Socket> for MakeTls {
-    type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
-    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
-    type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        let host = if host.is_empty() { "localhost" } else { host };
-        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
-    }
-}
 
 /// The checks that are made of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

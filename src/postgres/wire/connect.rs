@@ -186,4 +186,4 @@ fn shuffle<T>(choices: &mut [T], config: &Config) {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use postgres_protocol::message::frontend;
 
 use super::{
@@ -12,7 +12,6 @@ use super::{
     inbox::Inbox,
     queued::{AwaitedGroup, To},
 };
-use crate::error::server::ServerError;
 
 /// The maximum size of a message with data. The server accepts up to 1 GiB.
 const PART: usize = 64 << 20;
@@ -81,26 +80,5 @@ impl Connection {
         drop(queued);
         self.shared.wake.notify_one();
         self.shared.room.notify_waiters();
-    }
-
-    /// Starts to collect asynchronous messages. The first of them are the notices from the login.
-    pub fn keep_asides(&self, notices: Vec<Bytes>) -> Asides {
-        self.shared.lock().asides = Some(notices.into_iter().map(|notice| (b'N', notice)).collect());
-        Asides(self.shared.clone())
-    }
-}
-
-/// The asynchronous messages of a connection, and the error that ended the connection.
-pub(crate) struct Asides(Arc<super::queued::Link>);
-
-impl Asides {
-    /// Returns the type and the body of the next asynchronous message.
-    pub fn next(&self) -> Option<(u8, Bytes)> {
-        self.0.lock().asides.as_mut()?.pop_front()
-    }
-
-    /// Returns the error with which the server ended the connection, if there was one.
-    pub fn last_error(&self) -> Option<Arc<ServerError>> {
-        self.0.lock().ended.as_ref()?.0.clone()
     }
 }

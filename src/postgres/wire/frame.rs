@@ -32,6 +32,12 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Some((u32::from_be_bytes(length) as usize).saturating_add(1))
 }
 
+/// Returns the first two texts in the body of a message. Each text ends with a NUL.
+pub(crate) fn texts(body: &[u8]) -> Option<(String, String)> {
+    let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
+    Some((texts.next()?, texts.next()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

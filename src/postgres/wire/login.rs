@@ -14,7 +14,7 @@ use self::{
     exchange::{Exchange, failed, unexpected},
     proof::prove,
 };
-use super::stream::Stream;
+use super::{frame::texts, stream::Stream};
 use crate::error::{Error, Result};
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> 
     let (mut parameters, mut process_id, mut key) = (HashMap::new(), 0, Bytes::new());
     loop {
         match exchange.next().await? {
-            (b'S', body) => parameters.extend(parameter(&body)),
+            (b'S', body) => parameters.extend(texts(&body)),
             (b'K', mut body) => {
                 process_id = process(&body)?;
                 key = body.split_off(4);
@@ -69,11 +69,6 @@ pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> 
     suits(&mut exchange, config.get_target_session_attrs()).await?;
     let Exchange { stream, read, notices, .. } = exchange;
     Ok(Connected { stream, read, parameters, process_id, key, notices })
-}
-
-fn parameter(body: &[u8]) -> Option<(String, String)> {
-    let mut texts = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
-    Some((texts.next()?, texts.next()?))
 }
 
 /// Returns the process id of the backend. In the message, the key for cancel requests follows it.

@@ -30,17 +30,18 @@ mod drive;
 mod connection;
 mod catalog;
 mod copying;
+mod asides;
 
 use self::cached_statement::Descriptions;
 pub use self::row::Values;
 pub(crate) use self::{
     answer::Reply,
+    asides::{Asides, notification},
     cached_statement::{CachedStatement, Signature},
     connect::{Connected, Peer, accept, connect, reopen},
     connection::Connection,
-    copying::Asides,
     failure::WireError,
-    frame::{frames, frames_at},
+    frame::{frames, frames_at, texts},
     group::{Group, Portal, Prepared, ReplyMode},
     inbox::WaitingPlace,
     incoming::{Arrived, Incoming, RowMessages},
@@ -64,6 +65,9 @@ pub(crate) enum Use {
 mod fuzz;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::fuzz::server_says;
+
+#[cfg(test)]
+pub(crate) use self::connect::tests::{proxy, server};
 
 #[cfg(test)]
 mod tests;

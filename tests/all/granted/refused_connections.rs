@@ -186,3 +186,19 @@ async fn listener_that_may_not_say_that_it_is_alive_warns_and_rests() {
     eventually("it warns", async || warnings.contains("listener cannot connect")).await;
     waiting.abort();
 }
+
+/// Uses one thread, because the recorder receives only the events of its own thread.
+#[tokio::test]
+async fn listener_that_reaches_no_server_warns() {
+    let url = database().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let way = format!("host=127.0.0.1 port={} sslmode=disable", listener.local_addr().expect("bound").port());
+    let answering = tokio::spawn(answer_one(listener));
+    let db = Db::connect(&through(&url, &way)).await.expect("connected");
+    answering.abort(); // the open connection stays
+    let warnings = Said::warnings();
+    let _ear = warnings.listen();
+    let subscribed = tokio::spawn(async move { db.notifications_arrive().await });
+    eventually("it warns", async || warnings.contains("listener cannot connect")).await;
+    subscribed.abort();
+}

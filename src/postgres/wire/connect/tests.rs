@@ -1,8 +1,8 @@
 //! Tests of connecting: hosts, TLS, authentication, and their errors.
 
 mod fake;
-mod proxy;
-pub(in crate::postgres::wire) mod server;
+pub(crate) mod proxy;
+pub(crate) mod server;
 
 use std::time::Duration;
 

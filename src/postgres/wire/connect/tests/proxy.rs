@@ -47,13 +47,22 @@ pub async fn in_the_middle(server: u16) -> u16 {
     port
 }
 
-/// Starts a proxy that expects TLS from the first byte, as PostgreSQL 17 allows. Returns its port.
+/// Starts a proxy that expects TLS from the first byte, as PostgreSQL 17 allows. It refuses clients
+/// that name none of its protocols, if it has any. Returns its port.
 pub async fn direct(socket: PathBuf, alpn: &'static [&'static [u8]]) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {
-        let (client, _) = listener.accept().await?;
-        let mut client = acceptor(alpn).accept(client).await?;
-        copy_bidirectional(&mut client, &mut UnixStream::connect(socket).await?).await
+        let acceptor = acceptor(alpn);
+        while let Ok((client, _)) = listener.accept().await {
+            let (acceptor, socket) = (acceptor.clone(), socket.clone());
+            tokio::spawn(async move {
+                let mut client = acceptor.accept(client).await?;
+                if client.get_ref().1.alpn_protocol().is_none() && !alpn.is_empty() {
+                    return Ok((0, 0));
+                }
+                copy_bidirectional(&mut client, &mut UnixStream::connect(socket).await?).await
+            });
+        }
     });
     port
 }

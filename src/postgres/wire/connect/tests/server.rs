@@ -1,7 +1,10 @@
 //! A private PostgreSQL server that listens on the network and supports TLS. Each role must use a
 //! different authentication method.
 
-use std::{net::TcpListener, path::PathBuf};
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+};
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
@@ -37,8 +40,12 @@ impl Server {
         self.cluster.socket_dir().join(format!(".s.PGSQL.{}", self.port))
     }
 
+    pub fn socket_dir(&self) -> &Path {
+        self.cluster.socket_dir()
+    }
+
     pub fn on_socket(&self) -> String {
-        format!("host={} port={} user=trunkline dbname=postgres", self.cluster.socket_dir().display(), self.port)
+        format!("host={} port={} user=trunkline dbname=postgres", self.socket_dir().display(), self.port)
     }
 
     pub async fn observer(&self) -> Client {
