@@ -109,6 +109,19 @@ async fn dropped_statement_is_closed_and_text_follows_its_table() {
     assert_eq!(read().await.expect("prepared again").len(), 5);
 }
 
+#[tokio::test]
+async fn statement_of_another_client_is_refused() {
+    let ((client, _), mut other) = (connect().await, with_table().await);
+    other.batch_execute("insert into t values (1)").await.expect("inserted");
+    let select = client.prepare("select 1").await.expect("prepared");
+    let _delete = other.prepare("delete from t").await.expect("prepared");
+    let error = other.query(&select, &[]).await.expect_err("of another client");
+    assert_eq!(error.code(), Some(&SqlState::INVALID_SQL_STATEMENT_NAME));
+    let error = other.transaction().await.expect("begun").bind(&select, &[]).await.expect_err("of another client");
+    assert_eq!(error.code(), Some(&SqlState::INVALID_SQL_STATEMENT_NAME));
+    assert_eq!(count(&other).await, 1, "its own statement did not run");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn text_of_an_unsent_statement_stays_prepared() {
     let (client, _) = connect().await;

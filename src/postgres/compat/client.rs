@@ -28,7 +28,7 @@ impl ClientSession {
         // Uses no name behind a pooler in transaction mode, where another program's statement may
         // have the same name.
         let keeps = self.connection.keeps_statements();
-        let name = if keeps { self.name('c') } else { String::new() };
+        let name = if keeps { Self::name('c') } else { String::new() };
         let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
         let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
         if !keeps {

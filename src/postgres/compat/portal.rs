@@ -90,7 +90,7 @@ fn open<'a, P: BorrowToSql>(
     statement: Statement,
     params: &[P],
 ) -> impl Future<Output = Result<Portal, Error>> + 'a + use<'a, P> {
-    let name = client.name('p');
+    let name = ClientSession::name('p');
     let mut group = Group::new();
     let expected = statement.params().len();
     let opened = match params.len() == expected {

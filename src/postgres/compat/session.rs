@@ -9,16 +9,17 @@ use crate::postgres::wire::Connection;
 pub(super) struct ClientSession {
     pub connection: Connection,
     pub cancel: CancelToken,
-    names: AtomicU64,
 }
 
 impl ClientSession {
     pub fn new(connection: Connection, cancel: CancelToken) -> Self {
-        Self { connection, cancel, names: AtomicU64::new(0) }
+        Self { connection, cancel }
     }
 
-    /// Returns a name that no other statement or portal of this client uses.
-    pub fn name(&self, kind: char) -> String {
-        format!("{kind}{}", self.names.fetch_add(1, Ordering::Relaxed))
+    /// Returns a name that no other statement or portal of this process has. A client that is
+    /// passed a statement of another client would otherwise run its own statement of that name.
+    pub fn name(kind: char) -> String {
+        static NAMES: AtomicU64 = AtomicU64::new(0);
+        format!("{kind}{}", NAMES.fetch_add(1, Ordering::Relaxed))
     }
 }
