@@ -1,5 +1,5 @@
 //! A connection ends after any byte of the answer, or within the request. The call returns the true
-//! result or an unknown outcome, and the next call works.
+//! result or an unknown outcome, or fails before its statement was sent, and the next call works.
 
 use std::{
     fmt::Debug,
@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Db, Dequeue, Draft, Lease, Message, Queue, Result, Settings, Wait, postgres::Statement};
+use trunkline::{Db, Dequeue, Draft, Error, Lease, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::DelayProxy;
 
 use crate::fixture::{SOON, cluster, connect, database, through, until_asleep};
@@ -50,13 +50,14 @@ impl Place {
     }
 
     /// Runs `act` with a cut after an increasing number of bytes, until it completes before the
-    /// cut. `check` receives the outcome, and then `next` must work on the same `Db`.
+    /// cut. `check` receives the result, and whether the outcome is unknown. Then `next` must work
+    /// on the same `Db`.
     async fn after_every_byte<S, R: Debug>(
         &self,
         side: Side,
         before: impl AsyncFn() -> S,
         act: impl AsyncFn(S) -> Result<R>,
-        check: impl AsyncFn(&str, Option<R>),
+        check: impl AsyncFn(&str, Option<R>, bool),
         next: impl AsyncFn() -> Result<()>,
     ) {
         let (mut bytes, mut unknown) = (0, 0);
@@ -68,12 +69,10 @@ impl Place {
             let outcome = outcome.unwrap_or_else(|_| panic!("{what}: no answer"));
             let reached = !self.proxy.is_cut_ahead();
             self.cut(side, None);
-            let result = outcome.inspect_err(|error| {
-                assert!(reached && error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
-            });
-            let lost = result.is_err();
-            unknown += usize::from(lost);
-            check(&what, result.ok()).await;
+            let result = outcome.inspect_err(|error| assert!(reached && error.is_closed(), "{what}: {error}"));
+            let (lost, is_unknown) = (result.is_err(), result.as_ref().is_err_and(Error::is_outcome_unknown));
+            unknown += usize::from(is_unknown);
+            check(&what, result.ok(), is_unknown).await;
             // Allows a second try: a connection that ended after a complete answer may not have
             // reported its end yet.
             let soon = async || timeout(SOON, next()).await.expect("in time");
@@ -105,12 +104,14 @@ impl Place {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Checks that either all five rows of this round exist, or none.
-    async fn all_or_nothing(&self, what: &str, success: bool) {
+    /// Checks that either all five rows of this round exist, or none. After a failure whose outcome
+    /// is known, there are none.
+    async fn all_or_nothing(&self, what: &str, success: bool, is_unknown: bool) {
         let text = "select count(*) from t where n / 5 = $1";
         let round = self.round.load(Ordering::Relaxed);
         let count: i64 = self.sql.query_one(text, &[&round]).await.expect("counted").get(0);
-        assert!(count == 5 || count == 0 && !success, "{what}: {count} of 5, success: {success}");
+        let is_true = if success { count == 5 } else { count == 0 || count == 5 && is_unknown };
+        assert!(is_true, "{what}: {count} of 5, success: {success}, unknown: {is_unknown}");
     }
 }
 
@@ -123,7 +124,9 @@ async fn cut_off_statements_happen_or_not_and_report_truthfully() {
                 side,
                 async || place.next_round(),
                 async |round| place.db.run_many(&INSERT, (0..5).map(|n| (5 * round + n,))).await,
-                async |what, inserted| place.all_or_nothing(what, inserted == Some(vec![1; 5])).await,
+                async |what, inserted, is_unknown| {
+                    place.all_or_nothing(what, inserted == Some(vec![1; 5]), is_unknown).await;
+                },
                 async || place.runs().await,
             )
             .await;
@@ -145,7 +148,9 @@ async fn cut_off_transaction_happens_or_not_and_reports_truthfully() {
                     }
                     transaction.commit().await
                 },
-                async |what, committed| place.all_or_nothing(what, committed.is_some()).await,
+                async |what, committed, is_unknown| {
+                    place.all_or_nothing(what, committed.is_some(), is_unknown).await;
+                },
                 async || place.transacts().await,
             )
             .await;
@@ -171,7 +176,7 @@ async fn a_stream_that_is_cut_off_brings_no_wrong_row() {
                     assert_eq!(seen, 10, "an end that is none");
                     transaction.commit().await
                 },
-                async |_, _| {},
+                async |_, _, _| {},
                 async || place.transacts().await,
             )
             .await;
@@ -201,14 +206,14 @@ async fn exchanged(side: Side) {
                 }
             },
             async |done| queue.ack_and_lease(done, 2).await,
-            async |what, exchanged| {
+            async |what, exchanged, is_unknown| {
                 // Two messages are leased in any case. The number of rows with two messages shows
                 // whether they are the same ones as before the call.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {
                     Some((next, lost)) => assert!(rows == 1 && next.len() == 2 && lost.is_empty(), "{what}"),
-                    None => assert!(rows == 1 || rows == 2, "{what}"),
+                    None => assert!(rows == 1 && is_unknown || rows == 2, "{what}"),
                 }
             },
             async || queue.peek(1).await.map(drop),
@@ -239,7 +244,7 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
             Side::Answers,
             async || place.sql.batch_execute(refill).await.expect("enqueued"),
             async |()| consumer.lock().await.lease(Dequeue::up_to(2).within(Duration::ZERO)).await,
-            async |what, leased| {
+            async |what, leased, _| {
                 // Accepts an empty result: a statement that was cut off in an earlier round may
                 // still run, and may lease the new row first.
                 let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();

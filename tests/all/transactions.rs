@@ -332,13 +332,17 @@ async fn lost_connection_is_unknown_only_if_it_may_have_committed() {
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     sql.batch_execute("create table t (n int unique, word text)").await.expect("created");
-    let pid = Statement::<(), (i32,)>::new("select pg_backend_pid()");
+    let end = Statement::<(), (bool,)>::new("select pg_terminate_backend(pg_backend_pid())");
     let transaction = db.begin().await.expect("begun");
-    let (mine,) = transaction.run(&pid, ()).await.expect("read");
     transaction.run(&INSERT, (1,)).await.expect("inserted");
-    sql.execute("select pg_terminate_backend($1)", &[&mine]).await.expect("ended");
+    drop(transaction.send(&end, ()).await.expect("queued")); // sent together with the commit
     let error = transaction.commit().await.expect_err("it is gone");
     assert!(error.is_outcome_unknown() && error.is_closed(), "{error}");
+    let transaction = db.begin().await.expect("another connection");
+    transaction.run(&INSERT, (1,)).await.expect("inserted");
+    transaction.run(&end, ()).await.expect_err("the session ended");
+    let error = transaction.commit().await.expect_err("it cannot be sent");
+    assert!(!error.is_outcome_unknown() && error.is_closed(), "{error}");
     let transaction = db.begin().await.expect("another connection");
     transaction.run(&INSERT, (2,)).await.expect("inserted");
     transaction.commit().await.expect("committed");

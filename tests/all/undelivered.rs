@@ -71,6 +71,26 @@ async fn lost_connection_before_the_commit_is_no_unknown_outcome() {
     assert_eq!(message.attempt, 1, "no attempt was counted before");
 }
 
+/// The work ignores that its connection has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn commit_that_could_not_be_sent_costs_no_attempt() {
+    let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let mut consumer = queue.consumer(Wait::Notify);
+    let end = Statement::<(), (bool,)>::new("select pg_terminate_backend(pg_backend_pid())");
+    let work = consumer.take_with(1, |transaction, _| {
+        let end = end.clone();
+        Box::pin(async move {
+            transaction.run(&end, ()).await.expect_err("the session ended");
+            Ok::<(), trunkline::Error>(())
+        })
+    });
+    let error = timeout(SOON, work).await.expect("in time").expect_err("the session ended");
+    assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+    let message = &consumer.lease(1).await.expect("leased")[0];
+    assert_eq!(message.attempt, 1, "no attempt was counted before");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn longest_poll_is_no_overflow() {
     let Place { queue, .. } = place::<i64>(Settings::new("int8")).await;

@@ -112,8 +112,10 @@ impl Error {
 impl From<WireError> for Error {
     fn from(failure: WireError) -> Self {
         match failure {
-            WireError::Server { error, .. } | WireError::Lost(Some(error)) => Self::server(error),
-            WireError::Lost(None) => Self::closed(),
+            WireError::Server { error, .. } | WireError::Lost(Some(error)) | WireError::Unsent(Some(error)) => {
+                Self::server(error)
+            }
+            WireError::Lost(None) | WireError::Unsent(None) => Self::closed(),
             WireError::Encode(cause) => Self(Box::new(Reason::ToSql(cause))),
             other => Self::other(other.to_string()),
         }

@@ -1,6 +1,6 @@
 //! The errors that a caller receives for the failure of a statement.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use tokio_postgres::types::WrongType;
 
@@ -22,7 +22,22 @@ pub(super) fn told(what: &'static str, failure: WireError) -> Error {
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: what.to_owned(), limit }),
         WireError::TooManyRows(_) => Error::new(Kind::Answer(failure.to_string().into())),
         WireError::Encode(cause) => Error::invalid(format!("{what}: a parameter cannot be written: {cause}")),
+        WireError::Unsent(why) => {
+            let why = why.map_or_else(String::new, |why| format!(": {}", why.told()));
+            let text = format!("the connection was closed before {what} was sent{why}");
+            Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
+        }
         lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
+    }
+}
+
+/// Converts the failure to set up a new connection, on which no caller has sent a statement yet.
+pub(super) fn not_set_up(failure: WireError) -> Error {
+    match failure {
+        WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
+            Error::new(Kind::Refused(error))
+        }
+        failure => told("connect", failure).without_effect("the connection broke while it was set up".to_owned()),
     }
 }
 

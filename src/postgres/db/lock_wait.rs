@@ -107,11 +107,27 @@ impl Db {
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
         most: Option<usize>,
     ) -> Result<Vec<Vec<Row>>> {
+        let mut send = |session: Arc<Session>| async move { session.query_together(statements, most).await };
         if statements.iter().any(|(sql, _)| sql.limits_waits) {
-            return self.session(class).await?.query_together(statements, most).await;
+            return self.sent(class, &mut send).await;
         }
-        let send = |session: Arc<Session>| async move { session.query_together(statements, most).await };
         self.with_lock_waits(class, send).await
+    }
+
+    /// Sends statements by `send`, on a shared connection. If the connection ended before they were
+    /// sent, sends them once more, on a new one.
+    async fn sent<T, F: Future<Output = Result<T>>>(
+        &self,
+        class: Class,
+        send: &mut impl FnMut(Arc<Session>) -> F,
+    ) -> Result<T> {
+        match send(self.session(class).await?).await {
+            // Boxed, so that other calls have no room for this.
+            Err(error) if error.is_closed() && !error.is_outcome_unknown() => {
+                Box::pin(async { send(self.session(class).await?).await }).await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Sends statements by `send`, on a shared connection. If the server refuses them because one
@@ -122,7 +138,7 @@ impl Db {
         class: Class,
         mut send: impl FnMut(Arc<Session>) -> F,
     ) -> Result<T> {
-        match send(self.session(class).await?).await {
+        match self.sent(class, &mut send).await {
             // Boxed, so that calls that wait for no lock have no room for this.
             Err(error) if error.is_of_lock_timeout() => Box::pin(self.send_again(class, send)).await,
             outcome => outcome,
@@ -142,7 +158,7 @@ impl Db {
                 wait.give_back();
                 return outcome;
             }
-            match send(self.session(class).await?).await {
+            match self.sent(class, &mut send).await {
                 Err(error) if error.is_of_lock_timeout() => {}
                 outcome => return outcome,
             }

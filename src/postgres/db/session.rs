@@ -14,7 +14,7 @@ use std::{
 use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
 use tracing::{debug, trace};
 
-use super::error_mapping::told;
+use super::error_mapping::{not_set_up, told};
 use crate::{
     error::{Error, Result},
     postgres::{
@@ -119,7 +119,8 @@ impl Session {
                 Waits::Briefly => Cow::Owned(format!("{SET_UP};\n{}", wait_briefly(session.connection.process_id()))),
                 Waits::Long => Cow::Borrowed(SET_UP),
             };
-            target.in_time(1, session.batch("connect", &set_up)).await?;
+            let set_up = async { session.connection.batch(&set_up).await.map_err(not_set_up) };
+            target.in_time(1, set_up).await?;
         } // behind a pooler, settings would leak to other clients
         Ok(session)
     }

@@ -53,9 +53,13 @@ impl Connection {
     /// Returns a statement with the types of its parameters and columns. Uses the cache if
     /// possible, and otherwise asks the server.
     pub async fn prepare(&self, text: &str) -> Result<Prepared, WireError> {
-        if let Some(prepared) = self.prepared(text) {
-            return Ok(prepared);
+        match self.prepared(text) {
+            Some(prepared) => Ok(prepared),
+            None => self.ask_for_types(text).await.map_err(WireError::before_sending),
         }
+    }
+
+    async fn ask_for_types(&self, text: &str) -> Result<Prepared, WireError> {
         let Some(unnamed) = &self.unnamed else {
             let named = self.name(text)?;
             let columns = if let Some(columns) = named.typed.get() {

@@ -295,7 +295,7 @@ impl Drop for Connection {
 pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     match &queued.ended {
         None => Ok(()),
-        Some(ended) => Err(WireError::Lost(ended.0.clone())),
+        Some(ended) => Err(WireError::Unsent(ended.0.clone())),
     }
 }
 

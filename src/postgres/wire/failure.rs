@@ -19,6 +19,9 @@ pub(crate) enum WireError {
     /// The connection ended before the reply. Contains the server's reason, if it is known. The
     /// outcome is unknown.
     Lost(Option<Arc<ServerError>>),
+    /// The connection ended before the statement was sent. Contains the server's reason, if it is
+    /// known.
+    Unsent(Option<Arc<ServerError>>),
     /// A parameter could not be encoded. Nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server violated the protocol.
@@ -76,6 +79,15 @@ impl WireError {
             || error.code == SqlState::INVALID_CURSOR_NAME && error.message.contains(BEGIN)
     }
 
+    /// Converts the failure of a preparation, without which the statement itself is not sent.
+    pub fn before_sending(self) -> Self {
+        match self {
+            Self::Lost(why) => Self::Unsent(why),
+            Self::Server { error, .. } if error.is_fatal() => Self::Unsent(Some(error)),
+            other => other,
+        }
+    }
+
     /// Adds the index and the text of a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
@@ -92,7 +104,7 @@ impl WireError {
     #[cfg(test)]
     pub fn server(&self) -> Option<&ServerError> {
         match self {
-            Self::Server { error, .. } | Self::Lost(Some(error)) => Some(error),
+            Self::Server { error, .. } | Self::Lost(Some(error)) | Self::Unsent(Some(error)) => Some(error),
             _ => None,
         }
     }
@@ -102,8 +114,8 @@ impl fmt::Display for WireError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server { error, .. } => fmt::Display::fmt(error, out),
-            Self::Lost(Some(error)) => write!(out, "the connection was closed: {error}"),
-            Self::Lost(None) => out.write_str("the connection was closed"),
+            Self::Lost(Some(error)) | Self::Unsent(Some(error)) => write!(out, "the connection was closed: {error}"),
+            Self::Lost(None) | Self::Unsent(None) => out.write_str("the connection was closed"),
             Self::Encode(cause) => write!(out, "a parameter cannot be written: {cause}"),
             Self::Protocol(what) => write!(out, "the server does not speak the protocol: {what}"),
             Self::LeftOpen => out.write_str("a transaction was left open"),
@@ -116,7 +128,7 @@ impl fmt::Display for WireError {
 impl StdError for WireError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Server { error, .. } | Self::Lost(Some(error)) => Some(&**error),
+            Self::Server { error, .. } | Self::Lost(Some(error)) | Self::Unsent(Some(error)) => Some(&**error),
             Self::Encode(cause) => Some(&**cause),
             _ => None,
         }

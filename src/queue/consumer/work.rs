@@ -176,7 +176,7 @@ impl<T: Payload> Consumer<T> {
         let failure = match worked {
             Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
-                Err(error) if error.is_outcome_unknown() => return Err(error),
+                Err(error) if error.is_outcome_unknown() || error.is_closed() => return Err(error),
                 // Counts as a failure of the work, which may have ignored the error of a statement.
                 // Or a deferred constraint or a conflict made the commit fail.
                 Err(error) => error.into(),

@@ -45,7 +45,8 @@ async fn the_last_words_of_a_backend_reach_whoever_waits() {
     let failure = outcome.expect_err("it is gone");
     let said = failure.server().map(|error| error.code.code().to_owned());
     assert_eq!(said.as_deref(), Some("57P01"), "{failure:?}");
-    assert!(connection.send(group(&["select 1"])).await.is_err());
+    let next = connection.send(group(&["select 1"])).await;
+    assert!(matches!(next, Err(WireError::Unsent(Some(_)))), "{next:?}");
     assert!(connection.is_closed());
 }
 

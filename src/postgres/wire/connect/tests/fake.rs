@@ -1,14 +1,20 @@
 //! Tests with simulated servers that are faulty or are not PostgreSQL.
 
 use std::{
-    io::{Read, Write},
-    net::TcpListener,
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
 
+use tokio_postgres::error::SqlState;
+
 use super::{connect, outcome, to};
-use crate::postgres::target::Target;
+use crate::postgres::{db::Db, target::Target};
 
 /// Starts a server that replies to each message with the next of these replies, and then waits
 /// until the client disconnects. Returns the port.
@@ -111,4 +117,48 @@ async fn a_server_that_says_nothing_is_left_in_time() {
         let error = connect(&target).await.expect_err("nothing was said").to_string();
         assert!(error.ends_with("no answer in 0.02 s (connect_timeout)"), "{error}");
     }
+}
+
+/// Starts a server that accepts logins, replies to the first messages of each connection, and
+/// closes the connection. Returns the port, and the number of connections so far.
+fn closing(replies: Vec<Vec<u8>>) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let (port, count) = (listener.local_addr().expect("bound").port(), Arc::new(AtomicUsize::new(0)));
+    let counted = count.clone();
+    let serve = move |mut client: TcpStream| -> io::Result<()> {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let accepts = [asks(0, b""), message(b'Z', b"I")].concat();
+        for reply in std::iter::once(&accepts).chain(&replies) {
+            let _whatever = client.read(&mut vec![0; 1 << 16])?;
+            client.write_all(reply)?;
+        }
+        Ok(())
+    };
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let _ = serve(client); // fails if the client was faster
+        }
+    });
+    (port, count)
+}
+
+#[tokio::test]
+async fn connection_broken_during_set_up_is_no_unknown_outcome() {
+    let fatal = message(b'E', b"VFATAL\0C57P01\0Mgoing\0\0");
+    for (reply, code) in [(Vec::new(), None), (fatal, Some("57P01"))] {
+        let (port, _) = closing(vec![reply]);
+        let error = Db::connect_with(&url(port, "disable"), |_| None).await.expect_err("it breaks");
+        assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+        assert_eq!(error.sqlstate().map(SqlState::code), code, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn statement_that_was_not_sent_is_sent_on_another_connection() {
+    let set_up = [message(b'C', b"SET\0"), message(b'Z', b"I")].concat();
+    let (port, count) = closing(vec![set_up, Vec::new()]);
+    let db = Db::connect_with(&url(port, "disable"), |_| None).await.expect("connected");
+    let error = db.schema_version().await.expect_err("no connection prepares it");
+    assert!(error.is_closed() && !error.is_outcome_unknown(), "{error}");
+    assert_eq!(count.load(Ordering::Relaxed), 2, "{error}");
 }
