@@ -126,6 +126,12 @@ impl ToSql for Feeling {
     postgres_types::to_sql_checked!();
 }
 
+/// Binds a parameter to a portal, in a transaction that is rolled back.
+async fn binds(client: &mut compat::Client, word: &'static str) -> bool {
+    let transaction = client.transaction().await.expect("begun");
+    transaction.bind("select count(*) from t where m = $1", &[&Feeling(word)]).await.is_ok()
+}
+
 #[tokio::test]
 async fn parameter_of_a_type_that_was_made_again_is_sent_with_the_new_one() {
     for settings in ["", " prepared_statements=off"] {
@@ -135,6 +141,20 @@ async fn parameter_of_a_type_that_was_made_again_is_sent_with_the_new_one() {
         let db = Db::connect(&format!("{url}{settings}")).await.expect("connected");
         let write = Statement::<(Feeling,), u64>::new("insert into t values ($1)");
         let find = Statement::<(Feeling,), (i64,)>::new("select count(*) from t where m = $1");
+        let all = Statement::<(Feeling,), Vec<(i64,)>>::new("select count(*) from t where m = $1");
+        let streams = async |word| -> Result<Option<(i64,)>> {
+            let transaction = db.begin().await?;
+            let found = match transaction.stream(&all, (Feeling(word),), 1).await {
+                Ok(mut rows) => rows.next().await,
+                Err(error) => Err(error),
+            };
+            transaction.rollback().await?;
+            found
+        };
+        let (mut client, connection) = compat::connect(&format!("{url}{settings}"), NoTls).await.expect("connected");
+        tokio::spawn(connection);
+        assert_eq!(streams("one").await.expect("streamed"), Some((0,)));
+        assert!(binds(&mut client, "one").await);
         for _ in 0..3 {
             db.run(&write, (Feeling("one"),)).await.expect("written"); // on all connections that statements share
             db.run(&find, (Feeling("one"),)).await.expect("found");
@@ -149,6 +169,10 @@ async fn parameter_of_a_type_that_was_made_again_is_sent_with_the_new_one() {
             db.run(&write, (Feeling("two"),)).await.expect("written");
             assert_eq!(db.run(&find, (Feeling("two"),)).await.expect("found"), (n,), "{settings:?}");
         }
+        // A transaction cannot repeat a statement that has failed.
+        let _failed = (streams("two").await, binds(&mut client, "two").await);
+        assert_eq!(streams("two").await.expect("streamed"), Some((3,)), "{settings:?}");
+        assert!(binds(&mut client, "two").await, "{settings:?}");
     }
 }
 

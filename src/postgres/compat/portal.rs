@@ -102,7 +102,10 @@ fn open<'a, P: BorrowToSql>(
     };
     async move {
         opened?;
-        let reply = query::send(client, group).await?;
+        let reply = query::send(client, group).await.inspect_err(|failure| {
+            // The group counts no statement, so its failure has no text.
+            client.connection.forget_outdated(&failure.clone().of_statement(0, &statement.prepared().text));
+        })?;
         let changed = statement.prepared().columns.changed_in(reply.chunks());
         let statement = changed.map_or(statement.clone(), |columns| statement.with_columns(columns));
         Ok(Portal { name, statement, client: Arc::downgrade(client) })

@@ -54,7 +54,7 @@ fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + 
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),
-        WireError::Server { statement, text, error } => {
+        WireError::Server { statement, text, error, .. } => {
             Error::new(Kind::Statement { place: first + statement, text, error })
         }
         WireError::Encode(cause) => {

@@ -120,8 +120,8 @@ impl Sent {
     /// Returns the error, with the index of the failed statement in the transaction.
     pub fn error(&self, failure: &WireError) -> Error {
         let failure = match failure.clone() {
-            WireError::Server { statement, text, error } if self.begins => {
-                WireError::Server { statement: statement.saturating_sub(1), text, error }
+            WireError::Server { statement, text, error, before_bind } if self.begins => {
+                WireError::Server { statement: statement.saturating_sub(1), text, error, before_bind }
             }
             failure => failure,
         };

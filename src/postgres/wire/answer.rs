@@ -55,8 +55,9 @@ pub(super) struct Reading {
     changed: Option<Arc<Columns>>,
     /// The number of parts that have been forgotten.
     before: usize,
-    /// The first error in the group. After an error, the server skips all messages up to the Sync.
-    failed: Option<Arc<ServerError>>,
+    /// The first error in the group, and whether the server had bound the statement. After an
+    /// error, the server skips all messages up to the Sync.
+    failed: Option<(Arc<ServerError>, bool)>,
     over: Option<Over>,
 }
 
@@ -101,7 +102,8 @@ impl Reading {
                         continue;
                     }
                     b'E' => {
-                        self.failed.get_or_insert_with(|| Arc::new(ServerError::parse(&chunk[body])));
+                        let is_bound = self.is_bound;
+                        self.failed.get_or_insert_with(|| (Arc::new(ServerError::parse(&chunk[body])), is_bound));
                         continue;
                     }
                     _ => continue,
@@ -157,7 +159,7 @@ impl Reading {
     /// Returns the reply without the forgotten parts. All messages must have arrived.
     pub fn end(self) -> Result<Reply, WireError> {
         let count = self.before + self.reply.parts.len();
-        let Some(error) = self.failed else {
+        let Some((error, is_bound)) = self.failed else {
             return match self.over {
                 _ if !self.script && count != self.places.len() => {
                     Err(WireError::Protocol("an answer has not as many ends as there were statements"))
@@ -172,9 +174,10 @@ impl Reading {
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
+        let before_bind = place.is_some() && !is_bound;
         Err(match unprepared {
-            Some(WireError::Server { error, .. }) => WireError::Server { statement: count, text, error },
-            _ => WireError::Server { statement: count, text, error },
+            Some(WireError::Server { error, .. }) => WireError::Server { statement: count, text, error, before_bind },
+            _ => WireError::Server { statement: count, text, error, before_bind },
         })
     }
 }

@@ -117,7 +117,7 @@ impl Signature {
             match kind {
                 b'E' => {
                     let error = Arc::new(crate::error::server::ServerError::parse(body));
-                    return Err(WireError::Server { statement: 0, text: None, error });
+                    return Err(WireError::Server { statement: 0, text: None, error, before_bind: true });
                 }
                 b't' => {
                     described.parameters =

@@ -15,7 +15,8 @@ pub(super) const BEGIN: &str = "trunkline_begin";
 pub(crate) enum WireError {
     /// The server rejected the statement with this index in the group, and rolled back the whole
     /// group. If the commit failed, the index is the number of statements, and there is no text.
-    Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
+    /// `before_bind` is true if the server has not begun to run the statement.
+    Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError>, before_bind: bool },
     /// The connection ended before the reply. Contains the server's reason, if it is known. The
     /// outcome is unknown.
     Lost(Option<Arc<ServerError>>),
@@ -46,11 +47,11 @@ impl WireError {
     /// mismatch counts too, because a table may have been dropped and created again, and so does a
     /// parameter whose type no longer exists.
     ///
-    /// Errors with a context do not count, because they come from the body of a function or
-    /// procedure. A procedure may have committed before the error, so its call must not be
-    /// repeated.
+    /// Errors of running statements with a context do not count, because they come from the body of
+    /// a function or procedure. A procedure may have committed before the error, so its call must
+    /// not be repeated.
     pub fn is_outdated(&self) -> bool {
-        let Self::Server { error, .. } = self else { return false };
+        let Self::Server { error, before_bind, .. } = self else { return false };
         // Accepts this context, which the server adds to any error with
         // log_parameter_max_length_on_error.
         let is_of_portal = |context: &str| context.starts_with("unnamed portal ");
@@ -60,15 +61,17 @@ impl WireError {
         // Compares the text, because the server never translates it.
         let is_of_type =
             error.code == SqlState::INTERNAL_ERROR && error.message.starts_with("cache lookup failed for type ");
-        (has_changed || is_of_type) && error.context.as_deref().is_none_or(is_of_portal)
+        (has_changed || is_of_type) && (*before_bind || error.context.as_deref().is_none_or(is_of_portal))
     }
 
     /// Returns true if the statement may have failed because its text names a type that has been
     /// dropped or renamed since then, or because an encoded parameter contains the type's number.
-    /// No part of its group has taken effect. As above, errors with a context do not count.
+    /// No part of its group has taken effect. As above, errors of running statements with a context
+    /// do not count.
     pub fn may_be_of_types(&self) -> bool {
-        let is_missing = |error: &ServerError| ["42", "3F"].iter().any(|class| error.code.code().starts_with(class));
-        self.is_outdated() || matches!(self, Self::Server { error, .. } if is_missing(error) && error.context.is_none())
+        let Self::Server { error, before_bind, .. } = self else { return false };
+        let is_missing = ["42", "3F"].iter().any(|class| error.code.code().starts_with(class));
+        self.is_outdated() || is_missing && (*before_bind || error.context.is_none())
     }
 
     /// Returns true if this error is only a consequence of an earlier error in the transaction:
@@ -91,7 +94,9 @@ impl WireError {
     /// Adds the index and the text of a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
-            Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },
+            Self::Server { error, .. } => {
+                Self::Server { statement, text: Some(text.into()), error, before_bind: true }
+            }
             other => other,
         }
     }

@@ -183,10 +183,10 @@ impl Delivery {
     }
 }
 
-/// The types of the messages that end the reply to a statement.
-const ENDS: &[u8] = b"CEIs";
+/// The types of the messages that begin and end the run of a statement.
+const ENDS: &[u8] = b"2CEIs";
 
-/// Returns only the messages that end the reply to a statement, without the rows.
+/// Returns only the messages that begin and end the run of a statement, without the rows.
 pub(super) fn ends(chunks: &[Bytes]) -> Bytes {
     let mut ends = BytesMut::new();
     for (kind, body) in chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| ENDS.contains(kind)) {

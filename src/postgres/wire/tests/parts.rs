@@ -160,6 +160,20 @@ async fn rows_that_were_read_may_still_be_those_of_a_failed_statement() {
 }
 
 #[tokio::test]
+async fn failed_bind_is_outdated_in_any_language() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
+    let fields = b"VERROR\0CXX000\0Mcache lookup failed for type 7\0Wunbenanntes Portal, Parameter $1\0\0";
+    let error = message(b'E', fields);
+    let (bound, end) = (message(b'2', b""), message(b'C', END));
+    for (before, is_outdated) in [(Vec::new(), true), (bound.clone(), false), ([bound, end].concat(), false)] {
+        let answer = connection.send(group(&["select 1"]));
+        server.write_all(&[&before[..], &error, &ready(b'I')].concat()).await.expect("sent");
+        let failure = timeout(SOON, answer).await.expect("answered").expect_err("an error");
+        assert_eq!(failure.is_outdated(), is_outdated, "{failure:?}");
+    }
+}
+
+#[tokio::test]
 async fn rows_that_came_before_a_look_at_the_reply_are_kept() {
     let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let mut reply = connection.send_in_parts(group(&["select 1"]));
