@@ -7,6 +7,10 @@ set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;
 set local client_min_messages = warning;
+-- The timeouts of the role end neither a long migration nor its wait for another one. The last of
+-- them is new in PostgreSQL 17.
+select pg_catalog.set_config(s.name, '0', true) from pg_catalog.pg_settings s
+where s.name operator(pg_catalog.=) any ('{statement_timeout,idle_in_transaction_session_timeout,transaction_timeout}'::text[]);
 do $$
 declare
     stranger text;

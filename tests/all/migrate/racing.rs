@@ -59,3 +59,26 @@ async fn migration_that_waited_for_a_newer_one_changes_nothing() {
     let found = "select functions from trunkline.version order by version desc limit 1";
     assert_eq!(sql.query_one(found, &[]).await.expect("read").get::<_, String>(0), "others");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migration_outlasts_the_timeouts_of_its_role() {
+    let url = database().await;
+    let (sql, holder) = (connect(&url).await, connect(&url).await);
+    let version = "select current_setting('server_version_num')::int";
+    let version: i32 = sql.query_one(version, &[]).await.expect("read").get(0);
+    let newer = if version >= 170_000 { "-c transaction_timeout=1s" } else { "" };
+    let timeouts = format!("-c statement_timeout=1s -c idle_in_transaction_session_timeout=1s {newer}");
+    sql.batch_execute("update trunkline.version set functions = ''").await.expect("older");
+    holder.batch_execute("begin; lock table trunkline.migration in share row exclusive mode").await.expect("locked");
+    let all = waiting(&format!("{url} options='{timeouts}'"), &sql, 1).await;
+    eventually("it waits for longer than the timeouts", async || {
+        let waits = "select exists (select from pg_stat_activity where datname = current_database()
+            and wait_event_type = 'Lock' and query_start < clock_timestamp() - interval '1.2 s')";
+        sql.query_one(waits, &[]).await.expect("read").get::<_, bool>(0)
+    })
+    .await;
+    holder.batch_execute("commit").await.expect("let go");
+    for one in all {
+        assert_eq!(one.await.expect("no panic").expect("migrated"), 0);
+    }
+}
