@@ -1,6 +1,7 @@
 //! A program for `tokio_postgres` runs on this crate's driver after one changed import.
 
 mod binary_copy;
+mod ended;
 mod generic_client;
 mod pipelined;
 mod queues;

@@ -90,10 +90,14 @@ impl Error {
         }
     }
 
-    /// Returns true if the connection was closed.
+    /// Returns true if the connection was closed, also by an error of the server.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.0, Reason::Closed)
+        match &*self.0 {
+            Reason::Closed => true,
+            Reason::Db(error) => error.0.is_fatal(),
+            _ => false,
+        }
     }
 
     /// Returns the cause of the error.
@@ -131,8 +135,11 @@ impl From<&WireError> for Error {
 impl From<Error> for crate::Error {
     /// Converts an error from a queue's statement in a transaction of this module.
     fn from(error: Error) -> Self {
+        let (what, is_closed) = ("the transaction", error.is_closed());
         match *error.0 {
-            Reason::Db(DbError(error)) => Self::of_server("the transaction", error),
+            Reason::Db(DbError(error)) if is_closed => Self::new(Kind::Unknown { what, source: Box::new(error) }),
+            Reason::Db(DbError(error)) => Self::of_server(what, error),
+            Reason::Closed => Self::new(Kind::Unknown { what, source: Box::new(Error::closed()) }),
             Reason::Connect(error) => error,
             other => Self::new(Kind::Foreign(Box::new(Error(Box::new(other))))),
         }
