@@ -5,6 +5,7 @@ mod ended;
 mod generic_client;
 mod pipelined;
 mod queues;
+mod room;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt, TryStreamExt, future::join_all, join};

@@ -29,7 +29,9 @@ impl ClientSession {
         // have the same name.
         let keeps = self.connection.keeps_statements();
         let name = if keeps { Self::name('c') } else { String::new() };
-        let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
+        let group = Group::prepare(&name, text, types)?;
+        self.connection.room().await;
+        let reply = self.connection.send(group).await?;
         let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
         if !keeps {
             return Ok(Statement::kept(Prepared { text: text.into(), named: None, columns }));

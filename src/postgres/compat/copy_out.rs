@@ -37,6 +37,7 @@ pub async fn copy_out(client: &Arc<ClientSession>, form: Form<'_>) -> Result<Cop
     let statement = client.statement(form).await?;
     let mut group = query::group::<&(dyn postgres_types::ToSql + Sync)>(&statement, &[])?;
     group.mode = ReplyMode::Streamed;
+    client.connection.room().await;
     let mut messages = ReplyMessages::new(client.clone(), client.connection.send(group));
     loop {
         match messages.next().await {

@@ -150,6 +150,7 @@ impl<'a> Pipelined<'a> {
     /// # Errors
     /// The first error of a statement, or an error if the connection broke.
     pub async fn finish(&self) -> Result<(), Error> {
+        self.client.inner.connection.room().await;
         self.gathered.0.flush(&self.client.inner);
         let sent = std::mem::take(&mut self.gathered.0.lock().sent);
         let mut first = Ok(());

@@ -68,6 +68,7 @@ impl Transaction<'_> {
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).
     pub async fn query_portal(&self, portal: &Portal, max_rows: i32) -> Result<Vec<Row>, Error> {
+        self.inner.connection.room().await;
         let reply = self.inner.connection.send(more(portal, max_rows)?).await?;
         Ok(query::read(&portal.statement, &reply, 0))
     }
@@ -76,10 +77,10 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// The errors of [`Client::query`](super::Client::query).
-    #[expect(clippy::unused_async, reason = "the name in tokio_postgres is async")]
     pub async fn query_portal_raw(&self, portal: &Portal, max_rows: i32) -> Result<RowStream, Error> {
         let mut group = more(portal, max_rows)?;
         group.mode = ReplyMode::Streamed;
+        self.inner.connection.room().await;
         let messages = ReplyMessages::new(self.inner.clone(), self.inner.connection.send(group));
         Ok(RowStream::new(portal.statement.clone(), messages))
     }

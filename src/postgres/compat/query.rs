@@ -112,6 +112,7 @@ pub async fn stream<P: BorrowToSql>(
     let statement = client.statement(form).await?;
     let mut group = group(&statement, &params.into_iter().collect::<Vec<P>>())?;
     group.mode = ReplyMode::Streamed;
+    client.connection.room().await;
     let messages = ReplyMessages::new(client.clone(), client.connection.send(group));
     Ok(RowStream { statement, messages, affected: None })
 }

@@ -18,6 +18,7 @@ use super::{
 use crate::postgres::wire::{Group, Reply, Signature, frames};
 
 pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+    client.connection.room().await;
     let reply = run(client, text).await?;
     let (mut messages, mut columns) = (Vec::new(), Arc::from([]));
     for chunk in reply.chunks() {
@@ -43,8 +44,10 @@ pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQu
     Ok(messages)
 }
 
-/// Runs statements. If a statement deallocates all prepared statements, clears the client's cache.
-async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
+/// Runs statements. The first poll sends them, also if there is no room: those of a transaction are
+/// short, and decide what its drop has to undo. If a statement deallocates all prepared statements,
+/// clears the client's cache.
+pub(super) async fn run(client: &ClientSession, text: &str) -> Result<Reply, Error> {
     let mut group = Group::new();
     group.script(text)?;
     let outcome = client.connection.send(group).await;
@@ -84,6 +87,7 @@ impl Client {
     /// # Errors
     /// The errors of [`Client::prepare`].
     pub async fn batch_execute(&self, query: &str) -> Result<(), Error> {
+        self.inner.connection.room().await;
         run(&self.inner, query).await.map(drop)
     }
 

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use tokio_postgres::IsolationLevel;
 
-use super::{client::Client, failure::Error};
+use super::{client::Client, failure::Error, simple_query};
 use crate::postgres::wire::Group;
 
 impl Client {
@@ -48,7 +48,7 @@ impl<'a> Transaction<'a> {
     pub async fn commit(mut self) -> Result<(), Error> {
         self.is_done = true;
         let text = self.savepoint.as_ref().map_or_else(|| "COMMIT".to_owned(), |(name, _)| format!("RELEASE {name}"));
-        self.client.batch_execute(&text).await
+        self.run(&text).await
     }
 
     /// Rolls back the transaction, or rolls back to the savepoint.
@@ -57,7 +57,7 @@ impl<'a> Transaction<'a> {
     /// The connection broke.
     pub async fn rollback(mut self) -> Result<(), Error> {
         self.is_done = true;
-        self.client.batch_execute(&self.back()).await
+        self.run(&self.back()).await
     }
 
     /// Sets a savepoint.
@@ -87,11 +87,15 @@ impl<'a> Transaction<'a> {
         let name = name.unwrap_or_else(|| format!("sp_{depth}"));
         // If this future is dropped, the savepoint may exist, so it is rolled back.
         let mut savepoint = Transaction { client: self.client, savepoint: Some((name.clone(), depth)), is_done: false };
-        if let Err(error) = self.client.batch_execute(&format!("SAVEPOINT {name}")).await {
+        if let Err(error) = self.run(&format!("SAVEPOINT {name}")).await {
             savepoint.is_done = true; // there is nothing to roll back to
             return Err(error);
         }
         Ok(savepoint)
+    }
+
+    async fn run(&self, text: &str) -> Result<(), Error> {
+        simple_query::run(&self.client.inner, text).await.map(drop)
     }
 
     fn back(&self) -> String {
@@ -100,7 +104,7 @@ impl<'a> Transaction<'a> {
 
     async fn begin(client: &'a Client, text: &str) -> Result<Self, Error> {
         let mut transaction = Self { client, savepoint: None, is_done: false }; // rolled back if this future is dropped
-        match client.batch_execute(text).await {
+        match transaction.run(text).await {
             Ok(()) => Ok(transaction),
             Err(error) => {
                 transaction.is_done = true;
