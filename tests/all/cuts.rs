@@ -239,20 +239,29 @@ async fn consumer_whose_time_is_up_reports_a_lost_answer() {
     let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
     let consumer = Mutex::new(queue.consumer(Wait::poll()));
     let refill = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2]::int8[])";
-    place
-        .after_every_byte(
-            Side::Answers,
-            async || place.sql.batch_execute(refill).await.expect("enqueued"),
-            async |()| consumer.lock().await.lease(Dequeue::up_to(2).within(Duration::ZERO)).await,
-            async |what, leased, _| {
-                // Accepts an empty result: a statement that was cut off in an earlier round may
-                // still run, and may lease the new row first.
-                let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
-                assert!(leased.is_none_or(all_or_nothing), "{what}");
-            },
-            async || queue.stats().await.map(drop), // the next call uses the same connection
-        )
-        .await;
+    for is_offer in [false, true] {
+        place
+            .after_every_byte(
+                Side::Answers,
+                async || place.sql.batch_execute(refill).await.expect("enqueued"),
+                async |()| {
+                    let request = Dequeue::up_to(2).within(Duration::ZERO);
+                    let mut consumer = consumer.lock().await;
+                    match is_offer {
+                        true => consumer.offer_lease(request).await?.accept(Ok),
+                        false => consumer.lease(request).await,
+                    }
+                },
+                async |what, leased, _| {
+                    // Accepts an empty result: a statement that was cut off in an earlier round
+                    // may still run, and may lease the new row first.
+                    let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
+                    assert!(leased.is_none_or(all_or_nothing), "{what}");
+                },
+                async || queue.stats().await.map(drop), // the next call uses the same connection
+            )
+            .await;
+    }
 }
 
 /// The server has committed, and its answer is lost. Consumers of other processes must not wait for

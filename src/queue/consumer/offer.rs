@@ -170,8 +170,11 @@ impl<T: Payload> Consumer<T> {
                 }
                 Err(error) => Err(error),
             };
-            if let Err(error) = waited {
-                self.try_again(error)?;
+            match waited {
+                Ok(()) => {}
+                // No time is left to try again, so the caller receives the error.
+                Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
+                Err(error) => self.try_again(error)?,
             }
         }
     }
