@@ -273,13 +273,20 @@ async fn change_whose_answer_was_lost_wakes_consumers() {
     let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
     let other = Db::connect(&place.url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     let lost = async |change: &str| {
-        // Prepares both statements, whose first answer then follows the commit.
+        // Prepares all statements, whose first answer then follows the commit.
         queue.reschedule(&[0], Duration::ZERO).await.expect("answered");
         queue.replay_all().await.expect("answered");
+        let absent = Lease { id: 1 << 40, attempt: 1 };
+        assert!(queue.release([absent]).await.expect_err("no such lease").is_lease_lost());
+        assert!(queue.retry([absent], Duration::ZERO, "no").await.expect_err("no such lease").is_lease_lost());
         let id = queue.enqueue(Draft::new(1).after(Duration::from_secs(3600))).await.expect("enqueued").id();
-        if change == "replay" {
+        let mut leased = Vec::new();
+        if change != "reschedule" {
             queue.reschedule(&[id], Duration::ZERO).await.expect("due");
-            queue.bury(&queue.lease(1).await.expect("leased"), "no").await.expect("buried");
+            leased = queue.lease(1).await.expect("leased");
+        }
+        if change == "replay" {
+            queue.bury(&leased, "no").await.expect("buried");
         }
         let mut consumer = other.consumer(Wait::Notify);
         let waiting = tokio::spawn(async move { consumer.take(1).await });
@@ -287,6 +294,8 @@ async fn change_whose_answer_was_lost_wakes_consumers() {
         place.cut(Side::Answers, Some(0));
         let changed = match change {
             "replay" => queue.replay_all().await.map(drop),
+            "release" => queue.release(&leased).await,
+            "retry" => queue.retry(&leased, Duration::ZERO, "no").await,
             _ => queue.reschedule(&[id], Duration::ZERO).await.map(drop),
         };
         place.cut(Side::Answers, None);
@@ -294,6 +303,30 @@ async fn change_whose_answer_was_lost_wakes_consumers() {
         let taken = timeout(SOON, waiting).await.unwrap_or_else(|_| panic!("{change}: the consumer sleeps on"));
         assert_eq!(taken.expect("no panic").expect("taken").len(), 1, "{change}");
     };
-    lost("reschedule").await;
-    lost("replay").await;
+    for change in ["reschedule", "replay", "release", "retry"] {
+        lost(change).await;
+    }
+}
+
+/// A taken message whose caller is gone goes back, and the answer to its insert is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn return_of_a_message_whose_answer_was_lost_wakes_consumers() {
+    let place = place().await;
+    place.db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
+    let other = Db::connect(&place.url).await.expect("connected").queue::<i64>("q").await.expect("opened");
+    queue.enqueue(1).await.expect("enqueued");
+    // Prepares the statement, whose first answer then follows the commit.
+    drop(queue.offer_take(1).await.expect("taken"));
+    queue.consumer(Wait::poll()).close_direct().await; // waits until the message is back
+    let offer = queue.offer_take(1).await.expect("taken");
+    assert_eq!(offer.len(), 1);
+    let mut consumer = other.consumer(Wait::Notify);
+    let waiting = tokio::spawn(async move { consumer.take(1).await });
+    until_asleep(&place.sql).await;
+    place.cut(Side::Answers, Some(0));
+    drop(offer);
+    let taken = timeout(SOON, waiting).await.expect("the consumer sleeps on");
+    assert_eq!(taken.expect("no panic").expect("taken").len(), 1);
+    assert!(!place.proxy.is_cut_ahead(), "the answer was lost");
 }

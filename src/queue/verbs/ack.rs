@@ -17,6 +17,7 @@ use crate::{
     queue::{
         batch::{
             batcher::run_or_detach,
+            notify::may_have_committed,
             settle::{ENDING, Ending, Lost, SettlePermit, SettleRequest, Settlement, lost_or_ok},
         },
         handle::{Queue, Shared},
@@ -316,8 +317,7 @@ impl Shared {
         }
     }
 
-    /// Returns the statement that notifies waiting consumers at the commit of the caller's
-    /// transaction.
+    /// Returns the statement that notifies consumers at the commit of the caller's transaction.
     fn notify_in(&self) -> Sql {
         self.db.statement("notify_in", include_str!("../../../sql/statements/notify_in.sql"))
     }
@@ -325,7 +325,7 @@ impl Shared {
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
         let frees_room = settlement.ending.end().is_some() && self.has_room_for_others();
-        if outcome.is_ok() && (comes_back || frees_room) {
+        if may_have_committed(&outcome) && (comes_back || frees_room) {
             self.db.wake(&self.channel); // waiting consumers must check when the messages are due again
         }
         settlement.answer(self.name(), outcome);

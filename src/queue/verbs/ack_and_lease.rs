@@ -14,6 +14,7 @@ use crate::{
             ack_and_lease::{AckAndLease, AckAndLeasePermit, CALL},
             batcher::run_or_detach,
             dequeues::{Batches, DequeueMode, PAGE},
+            notify::may_have_committed,
             settle::Lost,
         },
         handle::Shared,
@@ -130,6 +131,9 @@ async fn run(shared: Arc<Shared>, calls: Vec<AckAndLease>) {
 }
 
 async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Result<(Batches, Lost)>) {
+    if may_have_committed(&outcome) {
+        shared.make_room();
+    }
     let (mut page, lost) = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -139,7 +143,6 @@ async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Resu
             return;
         }
     };
-    shared.make_room();
     loop {
         // One call gets a message that was returned apart; others may be due for the other calls.
         let served = if page.is_apart() { calls.iter().position(|call| call.n > 0) } else { None };

@@ -19,6 +19,7 @@ use crate::{
     queue::{
         batch::{
             dequeues::{Batches, DequeueMode, PutBack},
+            notify::may_have_committed,
             unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
@@ -88,7 +89,11 @@ impl Returning {
     async fn run(mut self) {
         let (shared, mut pauses, mut may_be_done) = (self.shared.clone(), PAUSES.iter(), false);
         while let Some(next) = self.next().await {
-            let Err(error) = shared.give_back(&next, may_be_done).await else {
+            let outcome = shared.give_back(&next, may_be_done).await;
+            if may_have_committed(&outcome) {
+                shared.db.wake(&shared.channel);
+            }
+            let Err(error) = outcome else {
                 (pauses, may_be_done) = (PAUSES.iter(), false);
                 continue;
             };
@@ -206,7 +211,6 @@ impl Shared {
                 self.query(&self.sql.put_back, &row).await?;
             }
         }
-        self.db.wake(&self.channel);
         Ok(())
     }
 
