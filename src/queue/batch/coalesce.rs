@@ -114,8 +114,15 @@ impl Coalescer {
     /// most `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
-        let waiting =
-            OpenRows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
+        let waiting = OpenRows {
+            max_batch,
+            lanes,
+            at_once: rows,
+            batches: VecDeque::new(),
+            messages: 0,
+            bytes: 0,
+            room: room.clone(),
+        };
         Self { batcher: Batcher::new(waiting), room, waiting: AtomicUsize::new(0), turn: Mutex::new(()) }
     }
 
@@ -153,6 +160,9 @@ pub(crate) struct OpenRows {
     /// The maximum number of rows in one insert.
     at_once: usize,
     batches: VecDeque<Batch>,
+    /// The number of messages in all batches. Counting them again for each insert would take
+    /// quadratic time if each message has its own row.
+    messages: usize,
     bytes: usize,
     room: Arc<Notify>,
 }
@@ -165,6 +175,7 @@ impl OpenRows {
     fn add(&mut self, new: New<'_>) -> Receipt {
         let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
+        self.messages += 1;
         // Only the last row of a priority or partition grows, so that its messages stay in order.
         // Messages with other column values go into separate rows. If the values of all messages
         // differ, a search of all rows would take longer with each message. A row that is not found
@@ -197,10 +208,6 @@ impl OpenRows {
         batch.counted += new.bytes();
         batch.receipt()
     }
-
-    fn messages(&self) -> usize {
-        self.batches.iter().map(|batch| batch.count).sum()
-    }
 }
 
 impl Waiting for OpenRows {
@@ -217,9 +224,8 @@ impl Waiting for OpenRows {
     /// running insert has few.
     fn deserve_another(&self, running: &Running) -> bool {
         let least = WORTH_ANOTHER.max((running.took.as_nanos() / STORED_IN.as_nanos()) as usize);
-        let waiting = self.messages();
-        let are_few = running.messages > 0 && waiting + running.messages <= FEW;
-        self.batches.len() > self.lanes || waiting >= least || are_few
+        let are_few = running.messages > 0 && self.messages + running.messages <= FEW;
+        self.batches.len() > self.lanes || self.messages >= least || are_few
     }
 
     /// Takes the oldest rows. A row with column values is taken alone. Messages that do not justify
@@ -241,14 +247,15 @@ impl Waiting for OpenRows {
                 break;
             }
         }
+        let messages: usize = taken.iter().map(|batch| batch.count).sum();
         self.bytes -= bytes;
+        self.messages -= messages;
         self.room.notify_waiters();
-        let messages = taken.iter().map(|batch| batch.count).sum();
         Some((taken, messages))
     }
 
     fn abandoned(&mut self) -> Vec<Batch> {
-        self.bytes = 0;
+        (self.messages, self.bytes) = (0, 0);
         self.room.notify_waiters();
         self.batches.drain(..).collect()
     }

@@ -1,6 +1,6 @@
 //! Tests how enqueues share rows and inserts.
 
-use std::pin::pin;
+use std::{pin::pin, time::Instant};
 
 use futures_util::FutureExt;
 
@@ -17,8 +17,10 @@ fn permit(coalescer: &Coalescer, bytes: usize) -> InsertPermit {
 }
 
 /// Returns the number of waiting bytes, of running inserts, and of messages in those inserts.
+/// Checks that the waiting messages are counted.
 fn left(coalescer: &Coalescer) -> (usize, usize, usize) {
     let state = coalescer.batcher.state();
+    assert_eq!(state.waiting.messages, state.waiting.batches.iter().map(|batch| batch.count).sum::<usize>());
     (state.waiting.bytes, state.running.statements, state.running.messages)
 }
 
@@ -72,6 +74,27 @@ fn message_joins_only_one_of_the_last_rows() {
     assert_eq!(all, Some(SEARCHED + 2), "each has its own row");
     assert_eq!(rows(1), SEARCHED + 2, "the row is near enough");
     assert_eq!(rows(0), SEARCHED + 3, "the row is not searched");
+}
+
+/// A sum over all rows for each insert would visit billions of rows here, under the queue's lock.
+#[test]
+fn rows_of_one_message_leave_in_linear_time() {
+    const MANY: usize = 100_000;
+    let coalescer = Coalescer::new(1024, 1, 8);
+    let mut permits = Vec::new();
+    for nr in 0..MANY {
+        let joined = coalescer.try_join(New { columns: Some(&nr.to_string()), ..NEW }).expect("room");
+        permits.extend(joined.permit);
+    }
+    let Ok([mut first, mut second]) = <[InsertPermit; 2]>::try_from(permits) else { panic!("two inserts run") };
+    let (mut left_over, began) = (MANY, Instant::now());
+    while left_over > 0 {
+        let taken = count(&mut first) + count(&mut second);
+        assert!(taken > 0, "{left_over} are left");
+        left_over -= taken;
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(left(&coalescer).0, 0);
 }
 
 #[test]
