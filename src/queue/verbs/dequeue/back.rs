@@ -245,19 +245,40 @@ impl Shared {
     /// Repeats `put_back_charged`, whose outcome is unknown. The message may be in the queue, where
     /// it is not due before `due`. From then on another consumer may take it, and an insert would
     /// deliver it twice. So the insert is committed only if its reply arrives earlier: then the
-    /// message was not in the queue, or the server has refused the insert because of its id.
-    /// Otherwise returns the first error, after which no caller tries again.
+    /// message was not in the queue, or the server has refused the insert because of its id. If the
+    /// first try made the message a dead letter, nothing is inserted. If a caller has since
+    /// cancelled, purged or discarded the message, the insert brings it back. Otherwise returns the
+    /// first error, after which no caller tries again.
     async fn put_back_again(&self, unreadable: &Unreadable, due: time::Instant, unknown: Error) -> Result<()> {
         let inserted = time::timeout_at(due, async {
             let transaction = self.db.begin().await?;
-            self.put_back_charged_in(&transaction, unreadable).await.map(|()| transaction)
+            // The insert waits for the first try, if that still runs.
+            self.put_back_in(&transaction, unreadable).await?;
+            if self.is_dead(&transaction, unreadable).await? {
+                return Ok(None);
+            }
+            self.charge_in(&transaction, unreadable).await?;
+            Ok::<_, Error>(Some(transaction))
         });
         match inserted.await {
+            Ok(Ok(None)) => Ok(()),
             // A reply may arrive in time, and be read too late.
-            Ok(Ok(transaction)) if time::Instant::now() < due => transaction.commit().await.map_err(|_| unknown),
+            Ok(Ok(Some(transaction))) if time::Instant::now() < due => transaction.commit().await.map_err(|_| unknown),
             Ok(Err(error)) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(()),
             _ => Err(unknown),
         }
+    }
+
+    /// Returns true if one of the messages is a dead letter. Another message whose dead letter has
+    /// the same id (`keep_letter.sql`) was enqueued at another time.
+    async fn is_dead(&self, transaction: &impl InTransaction, unreadable: &Unreadable) -> Result<bool> {
+        let (after, n) = (unreadable.id.saturating_sub(1), 1_i64);
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(&after, Type::INT8), (&n, Type::INT8)];
+        let letters = transaction.fetch(&self.sql.dead.text, &params).await?;
+        let Some(letter) = letters.first() else { return Ok(false) };
+        let (id, enqueued_at): (i64, Time) = (letter.read(0)?, letter.read(1)?);
+        let is_of_row = id.saturating_sub(unreadable.id) < i64::from(unreadable.size);
+        Ok(is_of_row && enqueued_at == unreadable.enqueued_at)
     }
 
     /// Puts back and counts like `put_back_charged`, in the transaction that took the message. Both
@@ -267,6 +288,11 @@ impl Shared {
         transaction: &impl InTransaction,
         unreadable: &Unreadable,
     ) -> Result<()> {
+        self.put_back_in(transaction, unreadable).await?;
+        self.charge_in(transaction, unreadable).await
+    }
+
+    async fn put_back_in(&self, transaction: &impl InTransaction, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
         let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
         let row: [(&(dyn ToSql + Sync), Type); 9] = [
@@ -280,6 +306,12 @@ impl Shared {
             (&metadata, Type::JSONB_ARRAY),
             (own, Type::TEXT),
         ];
+        let put_back = transaction.fetch(&self.sql.put_back.text, &row).await;
+        put_back.map(drop).map_err(|error| error.or_no_queue(self.name()))
+    }
+
+    async fn charge_in(&self, transaction: &impl InTransaction, unreadable: &Unreadable) -> Result<()> {
+        let Unreadable { id, size, attempt, reason, .. } = unreadable;
         let one = (vec![*id], vec![*size], vec![*attempt], vec![PAUSE], vec![reason]);
         let charge: [(&(dyn ToSql + Sync), Type); 5] = [
             (&one.0, Type::INT8_ARRAY),
@@ -288,12 +320,8 @@ impl Shared {
             (&one.3, Type::FLOAT8_ARRAY),
             (&one.4, Type::TEXT_ARRAY),
         ];
-        transaction.fetch(&self.sql.put_back.text, &row).await.map_err(|error| error.or_no_queue(self.name()))?;
-        transaction
-            .fetch(&self.sql.charge.text, &charge)
-            .await
-            .map(drop)
-            .map_err(|error| error.or_no_queue(self.name()))
+        let charged = transaction.fetch(&self.sql.charge.text, &charge).await;
+        charged.map(drop).map_err(|error| error.or_no_queue(self.name()))
     }
 }
 
