@@ -46,12 +46,6 @@ pub struct Message<T> {
     pub(crate) released: i32,
 }
 
-/// Returns true if no other message is due after a dequeue of up to `n` messages. A message with an
-/// expired lease is returned alone, while others may be due.
-pub(crate) fn is_short_of<T>(found: &[Message<T>], n: usize) -> bool {
-    found.len() < n && !found.first().is_some_and(|message| message.ran_out)
-}
-
 impl<T> Message<T> {
     /// Returns the lease of this delivery, for `ack`, `retry` and `extend`. A lease is small and
     /// does not contain the payload.

@@ -109,6 +109,27 @@ async fn leased_by_a_worker_that_does_not_wait_behind_them() {
     assert_eq!((summary.done, summary.dead), (1, 20), "{summary:?}");
 }
 
+/// The row is inserted without a notification, which would end a wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn leased_with_others_by_a_consumer_that_does_not_wait_for_the_rest() {
+    let Place { queue, sql, db: _db, .. } = place::<Json<u64>>(Settings::new("jsonb")).await;
+    let (waits, mut pauses) = mpsc::unbounded_channel();
+    let mut consumer = queue.consumer(Wait::Notify).before_wait(move || waits.send(()).expect("the test receives"));
+    let waiter = tokio::spawn(async move { (consumer.lease(1).await, consumer) });
+    timeout(SOON, pauses.recv()).await.expect("it waits, and listens from now on");
+    queue.enqueue(Json(0)).await.expect("enqueued");
+    let (first, mut consumer) = timeout(SOON, waiter).await.expect("it is woken").expect("no panic");
+    assert_eq!(numbers(&first.expect("leased")), [0]);
+    while pauses.try_recv().is_ok() {}
+    let row = "insert into trunkline.queue_q (size, payload) values (4, array['\"x\"', '1', '2', '3']::jsonb[])";
+    sql.batch_execute(row).await.expect("inserted");
+    for expected in [vec![1], vec![2, 3]] {
+        let messages = timeout(SOON, consumer.lease(2)).await.expect("in time").expect("leased");
+        assert_eq!(numbers(&messages), expected);
+    }
+    assert!(pauses.try_recv().is_err(), "others were due");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn taken_in_somebodys_transaction() {
     for first in [true, false] {

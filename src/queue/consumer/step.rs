@@ -13,7 +13,7 @@ use crate::{
     queue::{
         batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Message, dequeue::Dequeue, is_short_of, payload::Payload},
+        message::{Message, dequeue::Dequeue, payload::Payload},
         wait::{
             Step,
             linger::{Linger, Rings},
@@ -33,18 +33,18 @@ impl<T: Payload> Consumer<T> {
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
-                true => Ok(Vec::new()),
+                true => Ok((Vec::new(), true)),
                 false => self.queue.dequeue(n, how).await,
             };
             let found = match outcome {
-                Ok(found) if found.is_empty() && n > 0 => {
+                Ok((found, _)) if found.is_empty() && n > 0 => {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         return Ok(found);
                     }
                     self.wait(Some((n, how)), rings, until).await.and_then(|wake_up| self.met(wake_up))
                 }
-                Ok(found) => {
-                    self.dequeued(rings, None, is_short_of(&found, n));
+                Ok((found, is_short)) => {
+                    self.dequeued(rings, None, is_short);
                     Ok(Some(found))
                 }
                 Err(error) => Err(error),

@@ -188,7 +188,7 @@ impl Shared {
                 self.open_row(&row, (message, &mut read), &mut dequeued)?;
             }
         }
-        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        dequeued.unread = dequeued.unreadable.iter().map(Unreadable::count).sum();
         Ok(dequeued)
     }
 
@@ -221,7 +221,7 @@ impl Shared {
             };
             self.open_row(&row, (|message| message, &mut |payload: T| Ok(payload)), &mut dequeued)?;
         }
-        dequeued.met_unreadable = !dequeued.unreadable.is_empty();
+        dequeued.unread = dequeued.unreadable.iter().map(Unreadable::count).sum();
         Ok(dequeued)
     }
 
@@ -328,25 +328,24 @@ pub(crate) struct Dequeued<T> {
     /// Messages whose payloads cannot be read as a `T`. After a take in a separate transaction, the
     /// library has already begun to put them back.
     pub unreadable: Vec<Unreadable>,
-    /// True if any message was unreadable. More messages may then be due, even if none was
-    /// returned.
-    pub met_unreadable: bool,
+    /// The number of unreadable messages, including those that are being put back.
+    pub unread: usize,
 }
 
 impl<T> Default for Dequeued<T> {
     fn default() -> Self {
-        Self { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false }
+        Self { messages: Vec::new(), unreadable: Vec::new(), unread: 0 }
     }
 }
 
 impl<T> Dequeued<T> {
     /// Returns the number of messages, including unreadable ones.
     pub fn count(&self) -> usize {
-        self.messages.len() + self.unreadable.iter().map(Unreadable::count).sum::<usize>()
+        self.messages.len() + self.unread
     }
 
-    /// Returns true if no other message is due after a lease of up to `n` messages. A message with
-    /// an expired lease is returned alone, while others may be due.
+    /// Returns true if no other message is due after a dequeue of up to `n` messages. A message
+    /// with an expired lease is returned alone, while others may be due.
     pub fn is_short_of(&self, n: usize) -> bool {
         let is_apart = self.messages.first().is_some_and(|message| message.ran_out)
             || self.unreadable.first().is_some_and(|message| message.ran_out);

@@ -22,14 +22,16 @@ use crate::{
 pub(crate) const UNREADABLE_AGAIN: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages. Returns no messages if no readable message is due.
-    pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
+    /// Dequeues up to `n` messages. Returns no messages if no readable message is due. Also returns
+    /// true if no other message is due.
+    pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<(Vec<Message<T>>, bool)> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
-            let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
+            let nothing_else = dequeued.messages.is_empty() && dequeued.unread > 0;
+            let is_short = dequeued.is_short_of(n);
             let messages = self.readable(dequeued);
             if !nothing_else {
-                return Ok(messages);
+                return Ok((messages, is_short));
             }
         }
     }
@@ -58,7 +60,7 @@ impl<T: Payload> Queue<T> {
     /// ([`Dequeue::within`]): only a [`Consumer`](crate::Consumer) waits.
     pub async fn lease(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?;
-        self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await
+        Ok(self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await?.0)
     }
 
     /// Returns the readable messages, and fails the attempts of unreadable ones.

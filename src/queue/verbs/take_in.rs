@@ -50,7 +50,7 @@ impl<T: Payload> Queue<T> {
     /// Takes like [`Queue::take_in`]. Also returns the unreadable messages, for which the
     /// transaction counts an attempt.
     pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
-        let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
+        let mut taken = Dequeued::default();
         let undelivered = Undelivered(transaction);
         let (mut is_apart, pages) = (false, &mut taken);
         let outcome = self.take_pages(transaction, n, pages, &mut is_apart).await;
@@ -78,18 +78,18 @@ impl<T: Payload> Queue<T> {
                 break;
             }
             let (more, left_alone) = self.shared.take_whole::<T>(transaction, wanted).await?;
-            let (met_unreadable, got) = (more.met_unreadable, more.messages.len());
+            let (unread, got) = (more.unread, more.messages.len());
             for unreadable in &more.unreadable {
                 self.shared.put_back_charged_in(transaction, unreadable).await?;
             }
             taken.messages.extend(more.messages);
             taken.unreadable.extend(more.unreadable);
-            taken.met_unreadable |= met_unreadable;
+            taken.unread += unread;
             if left_alone && wanted > got {
                 *is_apart = true;
                 self.shared.cut(wanted - got).await?;
                 *is_apart = false;
-            } else if !met_unreadable {
+            } else if unread == 0 {
                 break;
             }
         }
