@@ -49,6 +49,10 @@ pub struct Consumer<T> {
     retry_after: Duration,
     /// The number of messages to try one at a time, because the work on several messages failed.
     alone: usize,
+    /// True if other consumers may probe and take at the same time: before the first message, after
+    /// a wait, and after a try that found nothing. This consumer then shares its next probe and
+    /// waits for its turn to take.
+    is_in_crowd: bool,
     /// The mailbox for direct messages, once [`Consumer::receive_direct`] has been called.
     place: Option<Mailbox>,
     hooks: Hooks,
@@ -73,6 +77,7 @@ impl<T: Payload> Queue<T> {
             drained: None,
             retry_after: Duration::from_secs(1),
             alone: 0,
+            is_in_crowd: true,
             place: None,
             hooks: Hooks::default(),
         }
@@ -229,6 +234,8 @@ impl<T: Payload> Consumer<T> {
     /// Waits until a message is due, and leaves it in the queue. Another consumer may have locked
     /// the message, or may take it first.
     pub async fn ready(&mut self) -> Result<()> {
-        self.until_due().await
+        self.until_due().await?;
+        self.is_in_crowd = false;
+        Ok(())
     }
 }

@@ -3,6 +3,8 @@
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
+mod probes;
+mod turns;
 pub(super) mod waiter;
 pub(super) mod list;
 

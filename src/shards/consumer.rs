@@ -141,7 +141,6 @@ impl<T: Payload> Consumer<T> {
         mut work: impl for<'a> FnMut(Id, &'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
         at_least_one(n)?;
-        let mut held = 0;
         loop {
             let Some(at) = self.until_due(None).await? else { continue };
             self.next = at + 1;
@@ -155,11 +154,8 @@ impl<T: Payload> Consumer<T> {
                 .await;
             match once {
                 Ok(Worked::Done(result)) => return Ok(result),
-                Ok(Worked::Failed) => held = 0,
-                Ok(Worked::Nothing) => {
-                    held += 1;
-                    sleep(Pace::held(held)).await; // another consumer has locked the message
-                }
+                Ok(Worked::Failed) => {}
+                Ok(Worked::Nothing(pause)) => sleep(pause).await,
                 Err(error) => {
                     if error.is_closed() {
                         shard.lost(&error);
@@ -239,7 +235,7 @@ impl<T: Payload> Consumer<T> {
             let mut behind: Vec<_> = seats.iter_mut().map(Some).collect();
             for at in awake {
                 if let Some(seat) = behind[at].take() {
-                    ready.push(Box::pin(async move { (at, seat.consumer.ready().await) }));
+                    ready.push(Box::pin(async move { (at, seat.consumer.until_due().await) }));
                 }
             }
             let first = async {

@@ -7,12 +7,16 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use futures_util::future::join_all;
-use tokio::{task::JoinHandle, time::timeout};
-use trunkline::{Message, Queue, Result, Settings, Wait};
+use futures_util::{FutureExt, future::join_all};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
+use trunkline::{Failure, Message, Queue, Result, Settings, Wait};
 
 use crate::fixture::{Place, SOON, Said, drained, enqueued, eventually, move_time, place, until_asleep};
 
@@ -92,6 +96,63 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
     let [one, hundred] = &costs[..] else { panic!("two were counted") };
     assert!((20..=62).contains(&one.len()), "in 620 seconds, at most one in ten: {one:?}");
     assert!(hundred.len() <= one.len() + 2, "a hundred cost what one costs: {hundred:?}");
+}
+
+/// Each transaction of a consumer needs a connection. The work on the first message lasts until the
+/// test ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_of_waiters_without_a_message_open_few_connections() {
+    const CONSUMERS: usize = 50;
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let (waits, ends) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let (starts, mut started) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    for _ in 0..CONSUMERS {
+        let (waits, ends, starts) = (waits.clone(), ends.clone(), starts.clone());
+        let mut consumer = queue.consumer(Wait::Notify).before_wait(move || {
+            waits.fetch_add(1, Ordering::Relaxed);
+        });
+        tasks.spawn(async move {
+            let worked = consumer.take_with(1, |_, messages| {
+                let (ends, starts) = (ends.clone(), starts.clone());
+                let work = async move {
+                    starts.send(messages[0].payload).expect("the test receives");
+                    ends.acquire().await.expect("open").forget();
+                    Ok::<_, Failure>(messages[0].payload)
+                };
+                work.boxed()
+            });
+            worked.await.expect("worked")
+        });
+    }
+    until_all_wait(&waits, CONSUMERS).await;
+    until_asleep(&sql).await;
+    queue.enqueue(-1).await.expect("enqueued");
+    assert_eq!(timeout(SOON, started.recv()).await.expect("one is woken"), Some(-1));
+
+    let sessions = "select pid from pg_sleep(0.01), pg_stat_activity
+                    where datname = current_database() and application_name = 'trunkline'";
+    let (mut seen, mut most, since) = (BTreeSet::new(), 0, Instant::now());
+    while since.elapsed() < Duration::from_secs(2) {
+        let rows = sql.query(sessions, &[]).await.expect("visible");
+        most = most.max(rows.len());
+        seen.extend(rows.iter().map(|row| row.get::<_, i32>(0)));
+    }
+    assert!(most < 12 && seen.len() < 12, "{most} sessions at the same time, {} in all", seen.len());
+
+    // Many messages reach as many consumers, although the first work goes on.
+    queue.enqueue_many(&(0..20).collect::<Vec<i64>>()).await.expect("enqueued");
+    let mut got = BTreeSet::new();
+    while got.len() < 20 {
+        got.extend(timeout(SOON, started.recv()).await.expect("others are woken"));
+    }
+    assert_eq!(got, (0..20).collect());
+    ends.add_permits(21);
+    for _ in 0..21 {
+        timeout(SOON, tasks.join_next()).await.expect("the work ends").expect("a task").expect("no panic");
+    }
+    tasks.shutdown().await;
+    assert_eq!(queue.stats().await.expect("counted").messages, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,15 +81,22 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits until a probe of the queue finds a due message.
-    pub(super) async fn until_due(&mut self) -> Result<()> {
+    pub(crate) async fn until_due(&mut self) -> Result<()> {
         loop {
             let rings = self.heard();
-            match self.queue.shared.look().await {
+            let due_in = match self.is_in_crowd {
+                true => self.queue.shared.look_together().await,
+                false => self.queue.shared.look().await,
+            };
+            match due_in {
                 Ok(Some(due_in)) if due_in <= 0.0 => {
                     self.found();
                     return Ok(());
                 }
-                Ok(_) => self.idle(rings).await?,
+                Ok(_) => {
+                    self.is_in_crowd = true;
+                    self.idle(rings).await?;
+                }
                 Err(error) => self.try_again(error)?,
             }
         }

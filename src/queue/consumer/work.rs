@@ -21,7 +21,6 @@ use crate::{
             payload::Payload,
             reason::reason_of,
         },
-        wait::Pace,
     },
 };
 
@@ -31,7 +30,8 @@ pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
 enum Tried<R> {
     Done(R, Vec<Lease>),
-    Nothing,
+    /// Nothing was taken. The next try follows after this pause.
+    Nothing(Duration),
     /// All messages were unreadable, and their attempts have been counted.
     Unreadable,
     Failed(Vec<Lease>, Failure),
@@ -54,8 +54,9 @@ fn not_committed(error: Error) -> Error {
 /// The outcome of one try.
 pub(crate) enum Worked<R> {
     Done(R),
-    /// No message is due, or other sessions have locked all due messages.
-    Nothing,
+    /// No message is due, or other sessions have locked all due messages. The next try follows
+    /// after this pause.
+    Nothing(Duration),
     /// The attempt was counted, or the messages will be tried one at a time.
     Failed,
 }
@@ -102,17 +103,13 @@ impl<T: Payload> Consumer<T> {
         mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<R> {
         at_least_one(n)?;
-        let mut held = 0;
         loop {
-            self.ready().await?;
+            self.until_due().await?;
             let rings = heard(&mut self.subscription);
             match self.work_once(n, &mut work).await? {
                 Worked::Done(result) => return Ok(result),
-                Worked::Nothing => {
-                    held += 1;
-                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session has locked the message
-                }
-                Worked::Failed => held = 0,
+                Worked::Nothing(pause) => sleep(&mut self.subscription, pause, rings).await,
+                Worked::Failed => {}
             }
         }
     }
@@ -124,8 +121,10 @@ impl<T: Payload> Consumer<T> {
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Worked<R>> {
         let n_now = if self.alone > 0 { 1 } else { n };
-        match self.attempt(n_now, work).await? {
-            Tried::Nothing => return Ok(Worked::Nothing),
+        let tried = self.attempt(n_now, work).await?;
+        self.is_in_crowd = matches!(tried, Tried::Nothing(_));
+        match tried {
+            Tried::Nothing(pause) => return Ok(Worked::Nothing(pause)),
             Tried::Unreadable => {}
             Tried::Failed(leases, failure) if leases.len() > 1 => {
                 debug!(queue = self.queue.shared.name(), reason = %failure, "work failed; one message at a time now");
@@ -160,13 +159,23 @@ impl<T: Payload> Consumer<T> {
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
     ) -> Result<Tried<R>> {
+        let turns = &self.queue.shared.wait_list.turns;
+        let turn = match self.is_in_crowd {
+            true => match turns.next().await {
+                Ok(turn) => turn,
+                Err(pause) => return Ok(Tried::Nothing(pause)),
+            },
+            false => turns.at_once(),
+        };
         let transaction = self.queue.shared.db.begin().await?;
         let taken = self.queue.take_and_charge(&transaction, n).await.map_err(not_committed)?;
         let (messages, unreadable) = (taken.messages, taken.unreadable);
         if messages.is_empty() && unreadable.is_empty() {
+            // The connection is given back first, so the next try uses it.
             transaction.rollback().await.map_err(not_committed)?;
-            return Ok(Tried::Nothing);
+            return Ok(Tried::Nothing(turn.found_nothing()));
         }
+        turn.took();
         if messages.is_empty() {
             transaction.commit().await?; // commits the counted attempts too
             return Ok(Tried::Unreadable);

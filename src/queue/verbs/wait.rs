@@ -39,6 +39,11 @@ impl Shared {
         answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
     }
 
+    /// Probes like [`Shared::look`]. Consumers that have woken together share the probe.
+    pub async fn look_together(self: &Arc<Self>) -> Result<Option<f64>> {
+        self.wait_list.probes.share(self.look()).await
+    }
+
     /// Serves the waiters until none is left.
     async fn poll(self: Arc<Self>, mut poller: Poller) {
         // Starts without a dequeue, because consumers enter the list just after one that found

@@ -24,6 +24,8 @@ use crate::{
         wait::{
             Pace, SAFETY_POLL, Wait,
             hooks::Hooks,
+            probes::Probes,
+            turns::Turns,
             waiter::{Armed, Waiter, WakeUp},
         },
     },
@@ -79,6 +81,10 @@ pub(crate) struct WaitList {
     waiters: Arc<Batcher<Waiters>>,
     /// Notified when a waiter arrives, and when the last one leaves.
     changed: Arc<Notify>,
+    /// The probes of waiters that have woken together.
+    pub probes: Probes,
+    /// The turns of waiters that take by themselves, once they have woken.
+    pub turns: Arc<Turns>,
 }
 
 impl WaitList {
