@@ -20,6 +20,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
+pub(crate) use self::trust::explained;
 use self::{
     connection_string::ConnectionString,
     current_tls::CurrentTls,
@@ -28,7 +29,6 @@ use self::{
     tls::Check,
     tls_files::TlsFiles,
 };
-pub(crate) use self::trust::explained;
 use crate::{
     error::{Error, Kind, Result},
     postgres::sql::Schema,

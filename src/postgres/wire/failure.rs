@@ -94,9 +94,7 @@ impl WireError {
     /// Adds the index and the text of a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
-            Self::Server { error, .. } => {
-                Self::Server { statement, text: Some(text.into()), error, before_bind: true }
-            }
+            Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error, before_bind: true },
             other => other,
         }
     }

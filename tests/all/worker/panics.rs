@@ -71,7 +71,7 @@ async fn heartbeat_renews_leases_after_a_payload_panicked_in_it() {
     let Place { queue, db: _db, .. } = place::<Json<Fragile>>(Settings::new("jsonb").lease(lease)).await;
     let payloads = [false, true].map(|breaks| ManuallyDrop::new(Json(Fragile { breaks })));
     for payload in &payloads {
-        queue.enqueue(payload).await.expect("enqueued");
+        queue.enqueue(&**payload).await.expect("enqueued");
     }
     let gate = Arc::new(Semaphore::new(0));
     let opens = gate.clone();

@@ -35,18 +35,15 @@ struct QueuePage {
 pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Path<String>) -> Page {
     let is = known(&site, &visitor, &name).await?;
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
-    let known = match seen {
-        Some(mut known) => {
-            known.description = is.clone(); // so a visitor who has paused the queue sees the change immediately
-            known
-        }
-        None => {
-            let counts = match counts_within(&site.db, &name, MOST).await {
-                Err(error) if is_late(&error) => None,
-                counted => Some(failing(&site, &visitor, counted).await?),
-            };
-            Known::now(is.clone(), counts)
-        }
+    let known = if let Some(mut known) = seen {
+        known.description = is.clone(); // so a visitor who has paused the queue sees the change immediately
+        known
+    } else {
+        let counts = match counts_within(&site.db, &name, MOST).await {
+            Err(error) if is_late(&error) => None,
+            counted => Some(failing(&site, &visitor, counted).await?),
+        };
+        Known::now(is.clone(), counts)
     };
     let row = Row::of(&known);
     let of = site.workings.of(&is.name, Workings::of(&site.db, &is)).await;

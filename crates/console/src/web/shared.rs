@@ -108,7 +108,7 @@ mod tests {
         let (shared, reads) = (Shared::default(), AtomicUsize::new(0));
         let page = async |name: &str| *shared.of(name, async { reads.fetch_add(1, Ordering::SeqCst) }).await;
         assert_eq!((page("q").await, page("q").await, page("other").await), (0, 0, 1));
-        advance(FRESH - SECOND).await;
+        advance(9 * SECOND).await;
         assert_eq!(page("q").await, 0);
         advance(SECOND).await;
         assert_eq!((page("q").await, page("q").await), (2, 2));
