@@ -29,6 +29,7 @@ use crate::worker::{
     renewal_barrier::Renewals,
 };
 use crate::{
+    error::caught,
     queue::message::{Lease, Message},
     worker::attempt::Signals,
 };
@@ -297,7 +298,9 @@ impl<T> Held<T> {
                 self.groups.close(group);
             }
         }
-        message.lease()
+        let lease = message.lease();
+        let _ = caught(|| drop(message)); // a payload whose destructor panics
+        lease
     }
 
     /// Returns true if no statement that ends leases is running.

@@ -3,10 +3,10 @@
 use std::{convert::Infallible, future::pending, mem::ManuallyDrop, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::sync::Semaphore;
 use trunkline::{Failure, Json, Message, RetryPolicy, Settings, Worker};
 
-use crate::fixture::{Place, Runs, SOON, drained, enqueued, eventually, place};
+use crate::fixture::{Place, Runs, drained, enqueued, eventually, place};
 
 /// Panics when it is dropped, unless its thread is already panicking.
 struct Bomb;
@@ -53,49 +53,54 @@ async fn handler_panicking_while_dropped_costs_neither_task_nor_message() {
     assert_eq!((summary.done, summary.lost), (5, 0), "{summary:?}");
 }
 
-/// A payload that panics when it is dropped, unless its thread is already panicking.
+/// A payload that panics when it is dropped, if its number is that of [`FRAGILE`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Fragile {
-    breaks: bool,
-}
+struct Numbered(i64);
 
-impl Drop for Fragile {
+const SLOW: i64 = 1000;
+const FRAGILE: i64 = 2000;
+
+impl Drop for Numbered {
     fn drop(&mut self) {
-        assert!(!self.breaks || std::thread::panicking(), "dropped");
+        assert!(self.0 != FRAGILE || std::thread::panicking(), "dropped");
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn heartbeat_renews_leases_after_a_payload_panicked_in_it() {
-    let lease = Duration::from_secs(2);
-    let Place { queue, db: _db, .. } = place::<Json<Fragile>>(Settings::new("jsonb").lease(lease)).await;
-    let payloads = [false, true].map(|breaks| ManuallyDrop::new(Json(Fragile { breaks })));
-    for payload in &payloads {
-        queue.enqueue(&**payload).await.expect("enqueued");
+#[tokio::test]
+async fn payload_panicking_while_it_is_given_back_costs_no_lease() {
+    let settings = Settings::new("jsonb").lease(Duration::from_secs(2)).max_batch(1);
+    let Place { queue, sql, db: _db, .. } = place::<Json<Numbered>>(settings).await;
+    // Quick messages, after which the worker prefetches; a slow one; and those that it prefetches.
+    let mut slow = None;
+    for nr in [0; 100].into_iter().chain([SLOW]).chain([FRAGILE; 5]) {
+        let id = queue.enqueue(&*ManuallyDrop::new(Json(Numbered(nr)))).await.expect("enqueued").id();
+        slow = slow.or((nr == SLOW).then_some(id));
     }
     let gate = Arc::new(Semaphore::new(0));
     let opens = gate.clone();
-    let worker = Worker::new(queue.clone(), move |message: Message<Json<Fragile>>| {
-        let gate = opens.clone();
-        async move {
-            let payload = ManuallyDrop::new(message.payload);
-            if !payload.0.breaks {
-                gate.acquire().await.expect("open").forget();
+    let runs = Runs::start(
+        Worker::new(queue.clone(), move |message: Message<Json<Numbered>>| {
+            let (gate, nr) = (opens.clone(), ManuallyDrop::new(message.payload).0.0);
+            async move {
+                if nr == SLOW {
+                    gate.acquire().await.expect("open").forget();
+                }
+                Ok::<(), Infallible>(())
             }
-            Ok::<(), Infallible>(())
-        }
-    });
-    let runs = Runs::start(worker.concurrency(1));
-    // The heartbeat gives back the message that waits behind the first, and drops it.
-    let mut consumer = queue.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
-    let given_back = timeout(SOON, consumer.lease(1)).await.expect("given back").expect("leased").remove(0);
-    timeout(lease * 3, consumer.lease(1)).await.expect_err("the lease of the first is renewed");
+        })
+        .concurrency(1),
+    );
+    // The heartbeat gives back messages that wait behind the slow one, and drops their payloads.
+    let released = "select exists (select from trunkline.queue_q where released > 0)";
+    eventually("it gives back", async || sql.query_one(released, &[]).await.expect("read").get(0)).await;
+    let due = "select extract(epoch from due_at)::float8 from trunkline.queue_q where id = $1";
+    let due_at = async || sql.query_one(due, &[&slow]).await.expect("it is leased").get::<_, f64>(0);
+    let before = due_at().await;
+    eventually("its lease is renewed", async || due_at().await > before).await;
     gate.add_permits(1);
-    queue.ack([&given_back]).await.expect("acknowledged");
-    std::mem::forget(given_back);
-    eventually("it is done", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+    eventually("all are done", || async { queue.stats().await.expect("counted").messages == 0 }).await;
     let summary = runs.stop().await;
-    assert_eq!((summary.done, summary.lost), (1, 0), "{summary:?}");
+    assert_eq!((summary.done, summary.lost), (106, 0), "{summary:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
