@@ -244,7 +244,8 @@ impl Transaction {
                 self.pipeline.failure().map_or(Ok(()), Err)
             }
             Err(failure) => {
-                // If the commit was not sent, an earlier statement whose reply is lost had no effect.
+                // If the commit was not sent, an earlier statement whose reply is lost had no
+                // effect.
                 let is_sent = !matches!(failure, WireError::Unsent(_));
                 let earlier = self.pipeline.first_error().filter(|error| is_sent || !error.is_outcome_unknown());
                 let error = earlier.unwrap_or_else(|| self.pipeline.error(&sent, failure));

@@ -85,7 +85,9 @@ impl Place {
             // reaches every part of every message.
             bytes += if let Side::Answers = side { 1 } else { 4 };
         }
-        assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
+        // A cut while the statement is prepared is no failure: the library sends it on another
+        // connection.
+        assert!(bytes > 100 && unknown > 20, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
     }
 
     async fn runs(&self) -> Result<()> {

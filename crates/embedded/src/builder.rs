@@ -49,8 +49,8 @@ impl Cluster {
     }
 
     /// Returns the cluster that runs in the folder `path`, to stop or restart it. Returns `None` if
-    /// no cluster runs there. Does not wait for a server that is starting or shutting down. Dropping
-    /// the value does not affect the server.
+    /// no cluster runs there. Does not wait for a server that is starting or shutting down.
+    /// Dropping the value does not affect the server.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};

@@ -221,8 +221,8 @@ impl<T> Order<T> {
         next
     }
 
-    /// Records an arriving message of the key that is unreadable. The messages that wait are earlier
-    /// ones, so they stay. Later ones are refused until the server has ended the lease.
+    /// Records an arriving message of the key that is unreadable. The messages that wait are
+    /// earlier ones, so they stay. Later ones are refused until the server has ended the lease.
     pub fn unreadable(&mut self, name: &Arc<str>, lease: Lease) {
         if self.is_ordered() {
             self.bar(name, lease);

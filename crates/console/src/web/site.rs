@@ -36,7 +36,7 @@ pub struct Site {
     pub gate: Gate,
     pub health: Health,
     pub checkup: Arc<Checkup>,
-    /// How each queue works, by the queue's name.
+    /// The pages about how a queue works, by the queue's name.
     pub workings: Shared<Workings>,
     /// The prefix of all paths, such as `/ops/queues`, or empty.
     pub base: String,
