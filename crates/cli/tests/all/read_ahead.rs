@@ -89,7 +89,12 @@ fn lines_whose_answer_is_lost_are_not_called_missing() {
     let (near, folder) = (Trunkline::with_queue(&[]), Folder::new());
     let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
     let mut child = started(&far, &folder);
-    let mut lock = Session::begin(&near.url, "begin; lock table trunkline.queue_q");
+    // A locked table would make the preparation wait, and the insert would not have been sent.
+    let waits = "create function waits() returns trigger language plpgsql as $$
+                 begin perform pg_advisory_xact_lock(1); return new; end $$;
+                 create trigger waits before insert on trunkline.queue_q for each row execute function waits()";
+    let mut lock = Session::begin(&near.url, waits);
+    lock.run("begin; select pg_advisory_xact_lock(1)");
     feed(&mut child, "2\n3\n");
     // On a shared connection, a statement waits for half a second at most.
     let waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
