@@ -22,7 +22,7 @@ from ..tracing import handling, is_installed, is_recorded
 from . import forks
 from .backoff import Backoff, Bury, Fixed, RetryAfter, as_native
 from .context import Context, Running, enter
-from .ending import CANCELLED, RELEASED, UNENDED, Ending, failed, log, unreadable
+from .ending import CANCELLED, CANCELLED_REASON, RELEASED, UNENDED, Ending, failed, log, unreadable
 from .hanging import Hanging
 from .interrupt import cancellations, may_be_of_user, shielded
 from .processes import GivenUp, Processes, ProcessesClosed, ProcessFailed, default_count
