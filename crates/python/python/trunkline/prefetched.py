@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -36,7 +36,7 @@ class Prefetched(Generic[T]):
         self._process = os.getpid()
 
     @contextmanager
-    def _fetching(self) -> Iterator[float | None]:
+    def _fetching(self) -> Generator[float | None, None, None]:
         """Returns a context for the wait for the iteration's next messages, with their lease time.
         Raises an error if another task or thread waits: this object keeps one offer, so the
         messages of the other offer could not begin."""
