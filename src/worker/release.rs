@@ -81,11 +81,9 @@ impl<T: Payload> Station<T> {
         if !may_be_done {
             return self.queue.release(leases).await;
         }
-        let (shared, began, mut leases) = (&self.queue.shared, Instant::now(), leases.to_vec());
+        let (shared, mut leases) = (&self.queue.shared, leases.to_vec());
         leases.sort_unstable();
-        let ranges = Ranges::of(&leases, |_, _| true);
-        shared.query(&shared.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
-        shared.metrics.settled(End::Released, leases.len(), 0, began);
+        shared.release_ranges(&Ranges::of(&leases, |_, _| true), may_be_done).await?;
         shared.db.wake(&shared.channel);
         Ok(())
     }

@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Releases leases. If `may_be_done` is set, an earlier try may have released them already.
-    async fn release_ranges(&self, ranges: &Ranges, may_be_done: bool) -> Result<()> {
+    pub(crate) async fn release_ranges(&self, ranges: &Ranges, may_be_done: bool) -> Result<()> {
         let (began, asked) = (Instant::now(), ranges.messages());
         let released = self.query(&self.sql.release, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let released = released.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
