@@ -15,7 +15,7 @@ use crate::{
         time::Time,
         wire::only,
     },
-    queue::admin::description::Description,
+    queue::{admin::description::Description, batch::notify::may_have_committed},
     shards::{
         health::Fitness,
         id::Id,
@@ -233,7 +233,9 @@ async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> 
         let due = of_queue(db, "move_due", include_str!("../../sql/statements/move_due.sql"), queue);
         transaction.send_text::<u64>(&due.text, &[&ids, &dues]).await?.await?;
     }
-    transaction.commit().await?;
-    db.wake(&format!("{}.{queue}", db.schema().name()));
-    Ok(())
+    let committed = transaction.commit().await;
+    if may_have_committed(&committed) {
+        db.wake(&format!("{}.{queue}", db.schema().name()));
+    }
+    committed
 }

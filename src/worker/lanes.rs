@@ -13,7 +13,7 @@ use tracing::debug;
 use crate::{
     error::Result,
     postgres::{db::Subscription, wire::only},
-    queue::{consumer::hearing, message::payload::Payload, wait::Wait},
+    queue::{batch::notify::may_have_committed, consumer::hearing, message::payload::Payload, wait::Wait},
     worker::{holder::Holder, station::Station},
 };
 
@@ -137,9 +137,12 @@ impl<T: Payload> Station<T> {
         let shared = &self.queue.shared;
         let numbers = [holder.number()].into_iter().chain(holder.former());
         let leave = |number: i64| async move {
-            match shared.query(&shared.sql.leave, &[&number]).await {
-                Ok(_) => shared.db.wake(&shared.channel),
-                Err(error) => debug!(queue = self.name(), %error, "partitions not released"),
+            let left = shared.query(&shared.sql.leave, &[&number]).await;
+            if may_have_committed(&left) {
+                shared.db.wake(&shared.channel);
+            }
+            if let Err(error) = left {
+                debug!(queue = self.name(), %error, "partitions not released");
             }
         };
         if timeout(LAST_WORDS, join_all(numbers.map(leave))).await.is_err() {

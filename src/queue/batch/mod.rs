@@ -3,7 +3,7 @@
 pub(super) mod batcher;
 pub(super) mod coalesce;
 pub(crate) mod dequeues;
-pub(super) mod notify;
+pub(crate) mod notify;
 pub(super) mod settle;
 pub(super) mod ack_and_lease;
 pub(crate) mod unclaimed;

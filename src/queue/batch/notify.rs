@@ -142,7 +142,7 @@ impl Db {
 }
 
 /// Returns true unless the transaction is known to have had no effect.
-pub(in crate::queue) fn may_have_committed<T>(outcome: &Result<T>) -> bool {
+pub(crate) fn may_have_committed<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().err().is_none_or(Error::is_outcome_unknown)
 }
 
