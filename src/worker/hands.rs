@@ -119,11 +119,6 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Gives back a reservation that was not needed.
-    pub fn give_back_unused(self) {
-        drop(self);
-    }
-
     /// Gives all tasks but `most` back.
     pub fn keep(&mut self, most: usize) {
         let rest = self.count.saturating_sub(most);
@@ -235,22 +230,22 @@ mod tests {
         hands.join(1, Arc::default());
         hands.join(1, changed.clone());
         hands.found(0, true);
-        hands.reserve(0).give_back_unused();
+        drop(hands.reserve(0));
         let is_woken = || changed.notified().now_or_never().is_some();
         is_woken(); // consumes the notification about the change of `busy`
-        hands.reserve(0).give_back_unused();
+        drop(hands.reserve(0));
         assert!(!is_woken());
         let reserved = hands.reserve(0);
         hands.found(1, true);
         assert!(hands.grant(1) < 4, "the other has reserved all but one");
-        reserved.give_back_unused();
+        drop(reserved);
         assert!(is_woken());
         // All tasks are in use, so both queues are refused any more tasks.
         let _used = [hands.grant(0), hands.grant(1)];
         let refused = [hands.reserve(0), hands.reserve(1)].map(|reserved| reserved.count());
         assert_eq!(refused, [0, 0]);
         is_woken();
-        hands.reserve(0).give_back_unused();
+        drop(hands.reserve(0));
         assert!(!is_woken(), "nothing was given back");
     }
 

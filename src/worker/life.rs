@@ -20,8 +20,8 @@ use crate::{
 /// The time without a reply after which the worker reports the database as unreachable, although it
 /// still waits for the reply.
 const SILENCE: Duration = Duration::from_secs(2);
-/// The pause after a panic of a task beside the runner: shorter than any interval between two
-/// renewals of a lease of a second.
+/// The pause after a panic of a task beside the runner. It is short, because handlers lose their
+/// leases while no heartbeat runs.
 const AFTER_PANIC: Duration = Duration::from_millis(100);
 
 impl<T: Payload> Station<T> {
@@ -126,7 +126,7 @@ impl<T: Payload> Station<T> {
             (held.settle(), self.queue.shared.fitting(held.room(free.count(), self.handler.each)))
         };
         if settling.is_empty() && n == 0 {
-            free.give_back_unused();
+            drop(free);
             self.held().leased(Vec::new(), Vec::new(), began);
             let _ = stop.run_until_cancelled(self.changed.notified()).await;
             return Ok(Asked::Nothing);
