@@ -12,13 +12,11 @@ use trunkline::Db;
 use crate::{
     doctor::{Doctor, Finding},
     reason::reason,
+    web::shared::is_fresh,
 };
 
 /// The minimum age of findings before another examination.
 const FRESH: Duration = Duration::from_secs(20);
-/// The minimum age of findings before another examination, as a multiple of the last examination's
-/// duration. The longer of the two times applies.
-const SHARE: u32 = 10;
 /// The maximum time that a page waits for an examination.
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -54,7 +52,7 @@ impl Checkup {
     pub async fn state(self: &Arc<Self>, db: &Db) -> State {
         let mut seen = self.state.subscribe();
         let begins = self.state.send_if_modified(|state| {
-            let is_fresh = |last: &Arc<Looked>| last.ended.elapsed() < FRESH.max(last.took * SHARE);
+            let is_fresh = |last: &Arc<Looked>| is_fresh(last.ended.elapsed(), last.took, FRESH);
             let begins = state.since.is_none() && !state.last.as_ref().is_some_and(is_fresh);
             state.since = if begins { Some(Instant::now()) } else { state.since };
             begins

@@ -11,9 +11,6 @@ use tokio::time::Instant;
 
 /// The minimum age of a value before another reading.
 const FRESH: Duration = Duration::from_secs(10);
-/// The minimum age of a value before another reading, as a multiple of the last reading's duration.
-/// The longer of the two times applies.
-const SHARE: u32 = 10;
 /// The maximum number of old values that stay in memory.
 const OLD: usize = 100;
 
@@ -86,8 +83,14 @@ impl<V> Slot<V> {
 
 impl<V> Read<V> {
     fn is_fresh(&self) -> bool {
-        self.ended.elapsed() < FRESH.max(self.took * SHARE)
+        is_fresh(self.ended.elapsed(), self.took, FRESH)
     }
+}
+
+/// Returns true if a value of this age is not read again: until `least`, or ten times as long as
+/// its reading took.
+pub fn is_fresh(age: Duration, took: Duration, least: Duration) -> bool {
+    age < least.max(took * 10)
 }
 
 #[cfg(test)]
