@@ -14,6 +14,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+use trunkline::Queue;
 use trunkline_relay::{Inward, Raw, Relay, sink, source};
 
 use crate::{
@@ -80,6 +81,17 @@ async fn demote(old: &Broker, new: &Broker) {
     say(old, &["REPLICAOF", "127.0.0.1", &new.addr().port().to_string()]).await;
 }
 
+/// Returns the bodies of the twenty messages that are enqueued after the old master has failed.
+fn after() -> Vec<String> {
+    (0..20).map(|number| format!("after {number:02}")).collect()
+}
+
+async fn enqueue_after(queue: &Queue<Raw>) {
+    for body in after() {
+        queue.enqueue(Raw(body.into())).await.expect("enqueued");
+    }
+}
+
 fn two() -> (Broker, Broker) {
     let setup = Setup { lines: &["replica-serve-stale-data no"], ..Setup::default() };
     (Broker::with(Kind::Redis, &setup), Broker::with(Kind::Redis, &setup))
@@ -98,9 +110,7 @@ async fn messages_reach_the_new_master_over_connections_that_stay_open() {
     queue.enqueue(Raw("before".into())).await.expect("enqueued");
     until("it is confirmed", async || progress.confirmed() == 1).await;
     demote(&old, &new).await;
-    for number in 0..20 {
-        queue.enqueue(Raw(format!("after {number:02}").into())).await.expect("enqueued");
-    }
+    enqueue_after(&queue).await;
     until("it is refused", async || {
         progress
             .last_error()
@@ -111,8 +121,7 @@ async fn messages_reach_the_new_master_over_connections_that_stay_open() {
     until("all are confirmed", async || progress.confirmed() == 21).await;
     stop.cancel();
     running.await.expect("no panic").expect("a clean end");
-    let there = arrived(&format!("redis://{}/s", new.addr()), 20).await;
-    assert_eq!(there, (0..20).map(|number| format!("after {number:02}")).collect::<Vec<_>>());
+    assert_eq!(arrived(&format!("redis://{}/s", new.addr()), 20).await, after());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,15 +160,12 @@ async fn messages_reach_the_new_master_if_the_old_one_vanishes() {
     queue.enqueue(Raw("before".into())).await.expect("enqueued");
     until("it is confirmed", async || progress.confirmed() == 1).await;
     name.vanishes_for(&new);
-    for number in 0..20 {
-        queue.enqueue(Raw(format!("after {number:02}").into())).await.expect("enqueued");
-    }
+    enqueue_after(&queue).await;
     let confirmed = until("all are confirmed", async || progress.confirmed() == 21);
     timeout(LEAVES, confirmed).await.expect("in time");
     stop.cancel();
     running.await.expect("no panic").expect("a clean end");
-    let there = arrived(&format!("redis://{}/s", new.addr()), 20).await;
-    assert_eq!(there, (0..20).map(|number| format!("after {number:02}")).collect::<Vec<_>>());
+    assert_eq!(arrived(&format!("redis://{}/s", new.addr()), 20).await, after());
 }
 
 #[tokio::test(flavor = "multi_thread")]
