@@ -36,8 +36,8 @@ impl<T: Payload> Queue<T> {
     /// for the end of yours. If two transactions wait for each other, Postgres ends the deadlock
     /// with an error for one of them. To avoid this, enqueue messages with unique keys in the order
     /// of their keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or
-    /// serializable transaction fails with `40001` if another transaction claimed the key after its
-    /// snapshot was taken.
+    /// serializable transaction fails with `40001` if another transaction claimed the key, or if
+    /// the queue was compacted, after its snapshot was taken.
     ///
     /// The notification is part of the transaction, so its commit takes a database-wide lock, like
     /// every `NOTIFY`.
