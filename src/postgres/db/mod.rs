@@ -138,7 +138,7 @@ impl Db {
     /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, including the login. 0 means
     ///   no limit.
     /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
-    /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`: the defaults
+    /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_count`: the defaults
     ///   of `tokio_postgres`. `tcp_user_timeout`: the system's default; milliseconds, as in libpq.
     /// - `answer_timeout`: none. A connection is closed if a reply is due and the server sends
     ///   nothing for this number of seconds.
@@ -148,6 +148,10 @@ impl Db {
     ///   default isolation level must then be `read committed`.
     /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
     ///   of a-z, 0-9 and `_`.
+    ///
+    /// The library ignores `client_encoding`, `fallback_application_name`, `sslcompression` and the
+    /// settings of Kerberos (`gssencmode`, `gsslib`, `gssdelegation`, `krbsrvname`). It refuses
+    /// `gssencmode=require`, and settings that this list does not contain.
     ///
     /// An empty environment variable counts as not set. An empty setting in the string
     /// (`options=''`) counts as set, and has the default value. All settings are read once, in this

@@ -16,7 +16,8 @@ pub(super) struct ConnectionString(Vec<Setting>);
 impl ConnectionString {
     pub fn parse(text: &str) -> Result<Self> {
         let of_url = |scheme| text.strip_prefix(scheme).map(url::settings);
-        of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text)).map(Self)
+        let settings = of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text))?;
+        settings.into_iter().filter_map(|setting| setting.translated().transpose()).collect::<Result<_>>().map(Self)
     }
 
     /// Adds the settings whose names have not been given yet.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-const KNOWN: [&str; 32] = [
+const KNOWN: [&str; 31] = [
     "answer_timeout",
     "application_name",
     "channel_binding",
@@ -44,18 +44,6 @@ const KNOWN: [&str; 32] = [
     "target_session_attrs",
     "tcp_user_timeout",
     "user",
-    "keepalives_count",
-];
-/// Settings that only other clients use, and that this library ignores. Kerberos is not supported,
-/// and the encoding is always UTF-8.
-const OF_OTHERS: [&str; 7] = [
-    "client_encoding",
-    "fallback_application_name",
-    "gssdelegation",
-    "gssencmode",
-    "gsslib",
-    "krbsrvname",
-    "sslcompression",
 ];
 
 /// Returns the settings of the service that the connection string or the environment names, if any.
@@ -127,18 +115,17 @@ fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
     let Some((name, value)) = line.split_once('=') else {
         return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
     };
-    match name {
+    let setting = Setting { name: name.to_owned(), value: value.to_owned(), origin };
+    let Some(setting) = setting.translated()? else { return Ok(None) };
+    let Setting { name, origin, .. } = &setting;
+    match name.as_str() {
         "service" | "servicefile" => {
             Err(Error::invalid(format!("{origin}: a service cannot refer to another service")))
         }
-        name if line.starts_with("ldap") && !KNOWN.contains(&name) => Err(Error::invalid(format!(
+        name if KNOWN.contains(&name) => Ok(Some(setting)),
+        _ if line.starts_with("ldap") => Err(Error::invalid(format!(
             "{origin}: services cannot be looked up by LDAP; write the settings into the file"
         ))),
-        name if OF_OTHERS.contains(&name) => Ok(None),
-        "keepalives_count" => {
-            Ok(Some(Setting { name: "keepalives_retries".to_owned(), value: value.to_owned(), origin }))
-        }
-        name if KNOWN.contains(&name) => Ok(Some(Setting { name: name.to_owned(), value: value.to_owned(), origin })),
         other => Err(Error::invalid(format!("{origin}: {other:?} is not a supported setting"))),
     }
 }
@@ -174,6 +161,10 @@ mod tests {
     fn a_line_that_is_not_understood_is_named() {
         for (line, wanted) in [
             ("gssencmode=disable", ""),
+            (
+                "gssencmode=require",
+                "line 2 of /etc/s.conf: gssencmode=require is not supported: sslmode=require encrypts with TLS",
+            ),
             ("keepalives_count=3", "keepalives_retries=3"),
             ("options=-c search_path=a", "options=-c search_path=a"),
             ("secret", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),

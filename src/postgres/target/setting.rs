@@ -6,6 +6,18 @@ use tokio_postgres::Config;
 
 use crate::error::{Error, Result};
 
+/// Settings that only other clients use, and that this library ignores. Kerberos is not supported,
+/// and the encoding is always UTF-8.
+const OF_OTHERS: [&str; 7] = [
+    "client_encoding",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "krbsrvname",
+    "sslcompression",
+];
+
 /// A setting. Its name is the one that libpq uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
@@ -48,6 +60,20 @@ impl Origin {
 impl Setting {
     pub fn in_text(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), origin: Origin::Text }
+    }
+
+    /// Returns the setting under the name that `tokio_postgres` uses. Returns `None` if only other
+    /// clients use the setting. Returns an error if it demands encryption by Kerberos.
+    pub fn translated(mut self) -> Result<Option<Self>> {
+        if self.name == "gssencmode" && self.value == "require" {
+            let why = "gssencmode=require is not supported: sslmode=require encrypts with TLS";
+            return Err(self.origin.blamed(Error::invalid(why)));
+        }
+        if self.name == "keepalives_count" {
+            "keepalives_retries".clone_into(&mut self.name);
+        }
+        let is_of_others = OF_OTHERS.contains(&self.name.as_str());
+        Ok((!is_of_others).then_some(self))
     }
 
     /// Formats the setting as part of a connection string.

@@ -314,6 +314,8 @@ def test_impossible_connection_options_are_refused_by_name(url_of):
 
     with pytest.raises(trunkline.TrunklineError, match="sslcert"):
         trunkline.sync.Db.connect(url_of(NAME="shop", OPTIONS={"sslcert": "/x"}))
+    with pytest.raises(trunkline.TrunklineError, match="gssencmode=require is not supported"):
+        trunkline.sync.Db.connect(url_of(NAME="shop", OPTIONS={"gssencmode": "require"}))
 
 
 def test_a_tls_option_is_not_dropped(url_of, url):

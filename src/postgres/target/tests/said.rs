@@ -138,6 +138,17 @@ fn every_variable_applies_and_empty_ones_count_as_unset() {
 }
 
 #[test]
+fn settings_of_libpq_alone_are_translated_or_ignored() {
+    let home = Home::new().with(".pg_service.conf", "[s]\nkeepalives_count=5\n");
+    for (text, retries) in [("service=s", 5), ("keepalives_count=3", 3), ("service=s keepalives_count=3", 3)] {
+        let config = home.read(text, &[]).expect("valid").config;
+        assert_eq!(config.get_keepalives_retries(), Some(retries), "{text}");
+    }
+    let config = home.read("host=h fallback_application_name=psql", &[]).expect("valid").config;
+    assert_eq!(config.get_application_name(), Some("trunkline"));
+}
+
+#[test]
 fn socket_folder_or_address_wins_by_its_source() {
     let home = Home::new().with(".pg_service.conf", "[s]\nhost=/run/a\n");
     assert_eq!(home.shown("host=/run/a", &[("PGHOSTADDR", "10.0.0.1")]), "-@/run/a:/-");

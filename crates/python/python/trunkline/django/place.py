@@ -12,10 +12,11 @@ from trunkline.worker import App
 _NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
 #: The OPTIONS that are ignored. Some belong to Django or to the Python driver, and do not apply to
 #: the library's own connections. The others are keywords of libpq for features that these
-#: connections do not have: other encodings, Kerberos, compression.
+#: connections do not have: other encodings, Kerberos, compression. `gssencmode` is ignored, too,
+#: except for `require`, which the library refuses.
 _OF_OTHERS = {
     "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
-    "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",
+    "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",
     "sslcompression",
 }  # fmt: skip
 
@@ -42,6 +43,8 @@ def url(alias: str = "default") -> str:
         raise ValueError(f"DATABASES[{alias!r}] uses {said['ENGINE']}, but Trunkline needs PostgreSQL")
     options = dict(said.get("OPTIONS") or {})
     role: object = options.pop("assume_role", None)
+    if options.get("gssencmode") != "require":
+        options.pop("gssencmode", None)
     words = {name: _text(alias, name, value) for name, value in options.items() if name not in _OF_OTHERS and value is not None}
     words |= {word: str(said[name]) for name, word in _NAMES.items() if said.get(name)}
     if said.get("NAME"):
