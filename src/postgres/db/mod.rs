@@ -128,7 +128,8 @@ impl Db {
     /// - `sslrootcert`, `sslcrl`, `sslcert`, `sslkey` (`PGSSLROOTCERT`, `PGSSLCRL`, `PGSSLCERT`,
     ///   `PGSSLKEY`): `root.crt`, `root.crl`, `postgresql.crt` and `postgresql.key` in
     ///   `~/.postgresql`, if they exist. They contain the trusted authorities, their revocation
-    ///   lists, the client's certificate and the client's key.
+    ///   lists, the client's certificate and the client's key. As in libpq, the default `root.crl`
+    ///   applies only with a file of trusted authorities and without `sslcrldir`.
     /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory that `openssl rehash` has prepared.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
@@ -147,7 +148,7 @@ impl Db {
     /// - `prepared_statements`: `on`. Use `off` behind a pooler in transaction mode. The role's
     ///   default isolation level must then be `read committed`.
     /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
-    ///   of a-z, 0-9 and `_`.
+    ///   of a-z, 0-9 and `_`. It begins with a letter, but not with `pg_`, and is no reserved word.
     ///
     /// The library ignores `client_encoding`, `fallback_application_name`, `sslcompression` and the
     /// settings of Kerberos (`gssencmode`, `gsslib`, `gssdelegation`, `krbsrvname`). It refuses
