@@ -11,8 +11,10 @@ create or replace function trunkline.limit_queue(
 --
 -- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how
 -- many messages are dequeued per second; more than zero, at most a billion (0.1 is one in ten
--- seconds). burst: how many messages may be dequeued at once after a rest; at least 1. The default
--- is as many as in one second, and at least 1. key_per_second, key_burst: the same for each key of a queue with keys, but
+-- seconds). In any t seconds, at most burst + t * per_second messages are dequeued. burst: how many
+-- messages may be dequeued at once after a rest; at least 1. The default is as many as in one
+-- second, and at least 1; so twice per_second may be dequeued in the first second after a rest.
+-- key_per_second, key_burst: the same for each key of a queue with keys, but
 -- they limit how often handlers start. Workers enforce this rate without waiting for each other. So
 -- partitions of such a queue cannot be leased in SQL. The rate applies to messages that are leased
 -- from the commit on.

@@ -51,6 +51,10 @@ impl Limits {
 
     /// Limits the number of messages dequeued per second: more than 0, at most a billion (10⁹). A
     /// limit of 0.1 allows one message every ten seconds.
+    ///
+    /// In any `t` seconds, at most `burst + t * per_second` messages are dequeued. With the default
+    /// burst, up to twice the rate is dequeued in the first second after an idle time. With a burst
+    /// of 1, at most one message more than the rate is dequeued.
     #[must_use]
     pub const fn per_second(self, messages: f64) -> Self {
         Self { per_second: Some(messages), ..self }
@@ -68,11 +72,12 @@ impl Limits {
     /// (10⁹). A limit of 0.1 allows one message every ten seconds. Repeated deliveries of a message
     /// count too.
     ///
-    /// The worker that owns the key's partition enforces the rate without asking other workers, and
-    /// all workers together never exceed it. A worker that takes over a partition starts with empty
-    /// buckets, which fill from the last time at which its predecessor could have started a
-    /// message. Messages that exceed the rate of their key wait, and messages with other keys
-    /// overtake them. Partitions of such a queue cannot be leased in SQL.
+    /// The worker that owns the key's partition enforces the rate without asking other workers. In
+    /// any `t` seconds, all workers together start at most `key_burst + t * key_per_second`
+    /// messages of a key. A worker that takes over a partition starts with empty buckets, which
+    /// fill from the last time at which its predecessor could have started a message. Messages that
+    /// exceed the rate of their key wait, and messages with other keys overtake them. Partitions of
+    /// such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }

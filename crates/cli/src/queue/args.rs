@@ -105,7 +105,9 @@ pub struct Alter {
     group = clap::ArgGroup::new("limits").args(["max_leased", "per_second", "key_per_second", "none"]).multiple(true).required(true),
     after_help = "\
 The limits apply to takes and leases from now on, including those of running programs. They are
-exact: the dequeues of a queue with limits wait for each other's commits.
+exact: the dequeues of a queue with limits wait for each other's commits. In any T seconds, at most
+burst + T * rate messages are dequeued, or started of a key; so up to twice the rate in the first
+second after a rest, unless --burst or --key-burst is lower than the rate.
 
 Examples:
   trunkline queue limit emails --max-leased 100

@@ -110,7 +110,8 @@ class Db:
         key_burst: int | None = None,
     ) -> None:
         """Sets the limits on dequeues from a queue, which apply to all processes together. A limit
-        that is not named is removed."""
+        that is not named is removed. In any ``t`` seconds, at most ``burst + t * per_second``
+        messages are dequeued, and at most ``key_burst + t * key_per_second`` of a key started."""
         of_all, of_keys = (per_second, limit("burst", burst)), (key_per_second, limit("key_burst", key_burst))
         await self.native.limit_queue(bridge(), name, limit("max_leased", max_leased), of_all, of_keys)
 
