@@ -203,18 +203,23 @@ impl<T: Payload> Consumer<T> {
         Ok((messages, lost))
     }
 
-    /// Waits, then takes up to `n` messages inside the caller's transaction, as [`Queue::take_in`]
-    /// does.
+    /// Waits without a limit, then takes up to `n` messages inside the caller's transaction, as
+    /// [`Queue::take_in`] does.
     ///
     /// The call uses the transaction only when a message is due. The transaction stays open while
     /// the call waits. It should therefore hold no locks and, above `read committed`, no snapshot.
     /// With `n` = 0 the call returns at once.
+    ///
+    /// A request with [`Dequeue::within`] is an error. To limit the wait, await
+    /// [`Consumer::ready`] with a timeout, then call [`Queue::take_in`]. A call of this method may
+    /// be dropped while it waits. If it is dropped after its take was sent, the transaction can
+    /// only be rolled back.
     pub async fn take_in(
         &mut self,
         transaction: &impl InTransaction,
         request: impl Into<Dequeue>,
     ) -> Result<Vec<Message<T>>> {
-        let request = request.into().without_wait()?.without_lease()?;
+        let request = request.into().without_limit()?.without_lease()?;
         if request.n() == 0 {
             return Ok(Vec::new());
         }

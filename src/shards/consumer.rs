@@ -127,8 +127,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, takes up to `n` messages of one shard in a new transaction on its server, and runs
-    /// `work` in it. Then commits the take and the work together, like
+    /// Waits without a limit, takes up to `n` messages of one shard in a new transaction on its
+    /// server, and runs `work` in it. Then commits the take and the work together, like
     /// [`take_with`](crate::Consumer::take_with) of a consumer on a single server. The writes of
     /// `work` happen exactly once, because they are in the same database as the messages. `work`
     /// receives the name of the shard.

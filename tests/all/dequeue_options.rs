@@ -50,11 +50,12 @@ async fn options_without_meaning_for_a_call_are_refused() {
         queue.send_lease(&transaction, waits).await.err(),
         queue.ack_and_lease(Vec::<Lease>::new(), waits).await.err(),
         queue.offer_lease(waits).await.err(),
-        consumer.take_in(&transaction, waits).await.err(),
     ];
     for error in refusals {
         assert!(error.expect("refused").to_string().contains("call a consumer"));
     }
+    let refused = consumer.take_in(&transaction, waits).await.expect_err("refused").to_string();
+    assert!(refused.contains("await `Consumer::ready` with a timeout, then call `Queue::take_in`"), "{refused}");
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.take(1).await.expect("taken")[0].payload, 1, "no refused call touched it");
 }

@@ -62,8 +62,8 @@ pub(crate) enum Worked<R> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits, takes up to `n` messages in a new transaction, and runs `work` in it. Then commits
-    /// the take and the work together.
+    /// Waits without a limit, takes up to `n` messages in a new transaction, and runs `work` in it.
+    /// Then commits the take and the work together.
     ///
     /// If the work fails or panics, the transaction is rolled back. Several messages are then tried
     /// again one at a time, so that an attempt is counted only for messages that fail. A failed
@@ -72,6 +72,9 @@ impl<T: Payload> Consumer<T> {
     /// While attempts are left, the call does not return, but waits for the next messages. Hooks
     /// receive each failure ([`Consumer::after_attempt`]). The transaction runs at `read
     /// committed`.
+    ///
+    /// The call may be dropped, for example by a timeout, which then limits the work too. If it is
+    /// dropped before the commit is sent, its messages stay in the queue.
     ///
     /// A message that cannot be read as `T` fails its attempt, and `work` does not receive it.
     ///

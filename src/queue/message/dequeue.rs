@@ -48,6 +48,10 @@ impl Dequeue {
     /// loses its connection after the limit, the call returns the error instead of trying again.
     /// With a limit of zero, the call checks the queue once. Calls that do not wait return an
     /// error.
+    ///
+    /// [`Consumer::take_in`](crate::Consumer::take_in) and
+    /// [`Consumer::take_with`](crate::Consumer::take_with) have no maximum wait: `take_in` refuses
+    /// it, and `take_with` accepts only a number.
     #[must_use]
     pub fn within(self, longest: Duration) -> Self {
         Self { within: Some(longest), ..self }
@@ -72,11 +76,26 @@ impl Dequeue {
     /// # Errors
     /// A maximum wait is set.
     pub(crate) fn without_wait(self) -> Result<Self> {
+        self.refuse_wait(
+            "a queue does not wait for messages, so `Dequeue::within` has no meaning here: call a consumer",
+        )
+    }
+
+    /// Checks that no maximum wait is set, for the call that waits in a transaction.
+    ///
+    /// # Errors
+    /// A maximum wait is set.
+    pub(crate) fn without_limit(self) -> Result<Self> {
+        self.refuse_wait(
+            "`Consumer::take_in` has no maximum wait, so `Dequeue::within` has no meaning here: \
+             await `Consumer::ready` with a timeout, then call `Queue::take_in`",
+        )
+    }
+
+    fn refuse_wait(self, why: &str) -> Result<Self> {
         match self.within {
             None => Ok(self),
-            Some(_) => Err(Error::invalid(
-                "a queue does not wait for messages, so `Dequeue::within` has no meaning here: call a consumer",
-            )),
+            Some(_) => Err(Error::invalid(why)),
         }
     }
 
