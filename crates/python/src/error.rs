@@ -27,6 +27,7 @@ fn exception(py: Python<'_>, error: &Error, is_bad_payload: bool) -> PyErr {
             error.is_no_queue(),
             error.is_wrong_type(),
             is_bad_payload,
+            error.is_drained(),
         );
         let sqlstate = error.sqlstate().map(|code| code.code());
         let value = make.bind(py).call1((error.to_string(), sqlstate, error.lost_ids().to_vec(), flags))?;

@@ -233,6 +233,11 @@ def test_errors_say_what_they_are(url: str, run: Any) -> None:
         assert closed.value.is_closed and closed.value.sqlstate is None
         with pytest.raises(ValueError, match="out of bounds"):
             await (await db.queue("mails", str)).draft("a").after(-1).enqueue()
+        with psycopg.connect(url, autocommit=True) as sql:
+            sql.execute("alter table trunkline.queue_mails add constraint drained check (false)")  # as a drain does
+        with pytest.raises(trunkline.TrunklineError) as drained:
+            await (await db.queue("mails", str)).enqueue("a")
+        assert drained.value.is_drained and not drained.value.is_bad_payload and not none.value.is_drained
 
     run(story())
 

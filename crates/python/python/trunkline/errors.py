@@ -31,6 +31,7 @@ class TrunklineError(Exception):
         lost_ids: Sequence[int] = (),
         is_outcome_unknown: bool = False,
         is_closed: bool = False,
+        is_drained: bool = False,
     ) -> None:
         super().__init__(text)
         #: The SQLSTATE of the server's error, if the server reported one.
@@ -42,6 +43,8 @@ class TrunklineError(Exception):
         self.is_outcome_unknown = is_outcome_unknown
         #: True if there was no connection to the database, or the connection is closed.
         self.is_closed = is_closed
+        #: True if the queue was drained on this server, and accepts no more messages.
+        self.is_drained = is_drained
 
     @property
     def is_lease_lost(self) -> bool:
@@ -149,12 +152,12 @@ def sendable(text: str) -> str:
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
-Flags = tuple[bool, bool, bool, bool, bool, bool]
+Flags = tuple[bool, bool, bool, bool, bool, bool, bool]
 
 
 def made(text: str, sqlstate: str | None, lost_ids: list[int], flags: Flags) -> TrunklineError:
     """Returns the exception for an error of the native module."""
-    lease_lost, unknown, closed, no_queue, wrong_type, bad_payload = flags
+    lease_lost, unknown, closed, no_queue, wrong_type, bad_payload, drained = flags
     kinds: list[tuple[bool, type[TrunklineError]]] = [
         (lease_lost, LeaseLost),
         (unknown, OutcomeUnknown),
@@ -164,4 +167,4 @@ def made(text: str, sqlstate: str | None, lost_ids: list[int], flags: Flags) -> 
         (closed, Disconnected),
     ]
     kind = next((kind for holds, kind in kinds if holds), TrunklineError)
-    return kind(in_python(text), sqlstate=sqlstate, lost_ids=lost_ids, is_outcome_unknown=unknown, is_closed=closed)
+    return kind(in_python(text), sqlstate=sqlstate, lost_ids=lost_ids, is_outcome_unknown=unknown, is_closed=closed, is_drained=drained)
