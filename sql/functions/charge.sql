@@ -2,7 +2,8 @@ create or replace function trunkline.charge(queue text, id bigint, attempt int, 
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Counts an attempt after a rollback, for a message that the rolled-back transaction had taken. The message is due
 -- again after the delay; after its last attempt it becomes a dead letter. So a message that always fails cannot hold up
--- an exactly-once consumer. Fails with TL001 if another consumer has the message.
+-- an exactly-once consumer. Fails with TL001 if another consumer has leased the message since,
+-- or the message is gone.
 --
 -- attempt: the number that trunkline.take returned.
 --

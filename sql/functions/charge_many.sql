@@ -1,7 +1,7 @@
 create or replace function trunkline.charge_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Like trunkline.charge, for many messages at once: pass one attempt for each id. Fails with TL001, and changes
--- nothing, if another consumer has any of the messages.
+-- nothing, if another consumer has leased one of the messages since, or one is gone.
 --
 -- Example:
 --     select trunkline.charge_many('emails', array_agg(id), array_agg(attempt), error => 'no such host')

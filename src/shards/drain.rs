@@ -48,8 +48,9 @@ impl Set {
     ///
     /// - Each message that waits, is delayed or is to be retried becomes a message of another
     ///   shard. This happens exactly once, even if processes are killed. On that shard, the message
-    ///   has a different id, but the same payload, metadata, enqueue time, due time, attempts and
-    ///   column values. A leased message moves when its lease ends.
+    ///   has a different id, but the same payload, metadata, enqueue time, due time, attempts,
+    ///   priority, key and column values. Its unique key is lost. A leased message moves when its
+    ///   lease ends.
     /// - A message moves in three steps, each a transaction on one server: from the queue to the
     ///   table `trunkline.moving` on the same server; to the other shard's queue, which records it
     ///   in `trunkline.moved`; and out of `trunkline.moving`. After an interruption, call this
@@ -64,9 +65,9 @@ impl Set {
     ///
     /// # Errors
     /// The errors of [`Set::drain`]. A queue has messages, and no other shard that accepts messages
-    /// has a queue of this name, payload type and number of priorities. Another shard refuses a
-    /// message because of a column or a constraint that this shard does not have: fix that, and
-    /// call the method again.
+    /// has a queue of this name, payload type and number of priorities, with keys if this queue has
+    /// keys. Another shard refuses a message because of a column or a constraint that this shard
+    /// does not have: fix that, and call the method again.
     pub async fn drain_and_move(&self, shard: Id, report: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, true, report).await
     }

@@ -309,9 +309,9 @@ impl<T: Payload> Attempt<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) if another worker has the message;
-    /// then no transaction is open. Otherwise the errors of [`Db::begin`](crate::Db::begin) and
-    /// [`Queue::ack_in`].
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) if the lease has ended, or the message
+    /// was cancelled or purged; then no transaction is open. Otherwise the errors of
+    /// [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
         let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await.sent();

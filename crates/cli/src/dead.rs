@@ -38,12 +38,15 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Make dead letters due again, under the same ids, with their attempts reset; prints how many
+    /// Make dead letters due again, under the same ids, with new attempts; prints how many
     #[command(
         override_usage = "\
 trunkline dead replay [OPTIONS] <QUEUE> <ID>...
        trunkline dead replay [OPTIONS] <QUEUE> --all",
         after_help = "\
+The attempts that count begin again at zero; the number of a delivery continues. If another message
+has the id of a letter by now, the letter gets another id.
+
 Examples:
   trunkline dead replay emails 1024 1025
   trunkline dead replay emails --all"

@@ -216,7 +216,7 @@ impl<T: Payload> Consumer<T> {
     async fn charge(&self, leases: &[Lease], delay: Option<Duration>, reason: &str) -> Result<usize> {
         let ending = Ending::Charge(delay.map(|delay| delay.as_secs_f64()), reason_of(reason));
         match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(0), // another consumer has leased the message, and settles it
+            Err(error) if error.is_lease_lost() => Ok(0), // the message is gone, or another consumer has it
             Err(error) => {
                 let text = format!("the work was rolled back, and its attempt may or may not be counted ({error})");
                 Err(error.without_effect(text))

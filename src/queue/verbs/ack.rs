@@ -135,8 +135,8 @@ impl<T> Queue<T> {
     /// not be prepared for a two-phase commit, because PostgreSQL refuses that.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): another consumer has leased the
-    /// message. Roll back to undo the effects.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): a lease has ended, or its message was
+    /// cancelled or purged. Roll back to undo the effects.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,

@@ -29,7 +29,7 @@ pub enum State {
     Retrying,
     /// A consumer has leased the message.
     Leased,
-    /// The message has exhausted its attempts, and is a dead letter.
+    /// The message is a dead letter: it has exhausted its attempts, or was buried.
     Dead,
     /// The message was acknowledged with [`Queue::archive`].
     Archived,

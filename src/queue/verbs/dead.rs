@@ -1,4 +1,4 @@
-//! Dead letters: messages whose attempts are exhausted, in a separate table.
+//! Dead letters: messages that failed for good or were buried, in a separate table.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A message whose attempts are exhausted.
+/// A message whose attempts are exhausted, or that was buried while attempts were left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetter<T> {
@@ -26,7 +26,7 @@ pub struct DeadLetter<T> {
     pub dead_at: SystemTime,
     /// The number of counted attempts.
     pub attempt: i32,
-    /// The error of the last attempt.
+    /// The error of the last attempt, or the reason of the burial.
     pub error: String,
     /// The payload.
     pub payload: T,
@@ -66,8 +66,13 @@ impl<T: Payload> Queue<T> {
 const PAGE: i64 = 10_000;
 
 impl<T> Queue<T> {
-    /// Makes dead letters due again at once. They keep their ids, and their attempts start again at
-    /// zero. Returns the number of replayed messages, and ignores other ids.
+    /// Makes dead letters due again at once, with all the attempts that the queue allows. Returns
+    /// the number of replayed messages, and ignores other ids.
+    ///
+    /// [`Message::attempts`](crate::Message::attempts) starts again at zero.
+    /// [`Message::attempt`](crate::Message::attempt) continues, so that a late consumer of an
+    /// earlier attempt is refused. A dead letter keeps its id, unless another message has it by
+    /// now, as after a sequence fell behind.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
         Ok(self.shared.replay(Some(ids.to_vec()), 0).await?.count)
     }

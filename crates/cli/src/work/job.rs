@@ -133,8 +133,7 @@ impl Job {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
-            // If the lease is lost, the message belongs to another worker, and the result of this
-            // call has no effect.
+            // If the lease is lost, the result of this call has no effect.
             Ending::GivenUp => return self.give_back(attempt).await,
             Ending::Exited(status) if self.absent.is_said_by(status).await => {
                 self.absent.note(reason);

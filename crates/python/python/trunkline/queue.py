@@ -191,8 +191,9 @@ class Queue(Generic[T]):
         return [seen(DeadLetter[T], self.codec, one) for one in await self.native.dead_letters(bridge(), after, whole_number(n))]
 
     async def replay(self, ids: Ids | Literal["all"]) -> int:
-        """Makes dead letters due again now, with the same ids and a fresh count of attempts.
-        Returns their number."""
+        """Makes dead letters due again now, with all attempts that the queue allows. ``attempts``
+        starts again at zero; ``attempt`` continues. A letter keeps its id, unless another message
+        has it by now. Returns their number."""
         return await self.native.replay(bridge(), None if ids == "all" else ids_of(ids))
 
     async def discard(self, ids: Ids | Literal["all"]) -> int:

@@ -33,7 +33,8 @@ class Seen(Generic[T]):
 
 @dataclass(frozen=True)
 class DeadLetter(Seen[T]):
-    """A message whose attempts are used up, with the error of the last attempt."""
+    """A message whose attempts are used up, with the error of the last attempt; or one that was
+    buried, with the reason."""
 
     dead_at: datetime
     error: str

@@ -65,8 +65,8 @@ def _cut(text: str) -> str:
 
 
 def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
-    """Makes dead letters due again now, with a fresh count of attempts. Returns their number; other
-    ids are ignored."""
+    """Makes dead letters due again now, with all attempts that the queue allows. Returns their
+    number; other ids are ignored."""
     return _done(alias, "replay", queue, ids)
 
 
