@@ -13,9 +13,9 @@ create or replace function trunkline.set_schedule(
 -- counts from 1970-01-01 UTC. payload: text of the queue's type. It is read with the session's settings (DateStyle and
 -- similar), and stored so that the ticks depend on no setting. zone: the time zone in which the fields are read.
 -- metadata: the metadata of each message, to which `schedule` (the name) and `tick` (the time, UTC) are added. missed:
--- what to do about ticks that were not made within a minute, or before the next tick: `skip` enqueues nothing, `once`
--- enqueues one message for all of them, `each` enqueues one per tick, for at most the last 1,000. priority: the priority of each message, from 0,
--- the lowest, in a queue with priorities. key: the key of each message, in a queue with keys.
+-- which ticks are made if several are due together, or the last one is old, because no process made them in time: `once`
+-- makes only the last one; `skip` makes only the last one, and only if it is at most a minute old; `each` makes all, but
+-- at most the last 1,000. priority: the priority of each message, from 0, the lowest, in a queue with priorities. key: the key of each message, in a queue with keys.
 --
 -- Some errors, such as a field that is out of bounds, are found only by a process that makes ticks; they then appear in
 -- the column problem of trunkline.schedule.

@@ -51,18 +51,17 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// The treatment of ticks that passed while no process was running the schedules. A tick is missed
-/// if it is older than a minute, or if a later tick is already due.
+/// The treatment of ticks that passed while no process was running the schedules, so that several
+/// are due together or the last one is old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// Drops missed ticks. If several ticks are due, only the last one enqueues a message, unless
-    /// it is older than a minute.
+    /// Enqueues a message for the last due tick, unless the tick is older than a minute.
     Skip,
-    /// Enqueues one message for the last missed tick, in place of all of them.
+    /// Enqueues a message for the last due tick, in place of all of them.
     #[default]
     Once,
-    /// Enqueues a message for every missed tick, but for at most the last 1,000.
+    /// Enqueues a message for every due tick, but for at most the last 1,000.
     Each,
 }
 

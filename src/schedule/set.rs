@@ -20,9 +20,9 @@ impl<T: Payload> Queue<T> {
     /// Every process with a [`Worker`](crate::Worker) runs schedules if its role has the right (the
     /// owner of the schema, or an operator of all queues).
     /// [`Db::run_schedules`](crate::Db::run_schedules) runs them too. There is no leader among
-    /// these processes. A message is enqueued within 100 ms of its tick, while such a process runs
-    /// and the database answers. If another process creates a schedule, a worker notices it within
-    /// 30 s, and `run_schedules` at once.
+    /// these processes. A message is enqueued within 100 ms of its tick, while such a process runs,
+    /// the database answers, and no other process has locked the schedule. If another process
+    /// creates a schedule, a worker notices it within 30 s, and `run_schedules` at once.
     ///
     /// ```
     /// # use trunkline::{Queue, Result, Schedule};

@@ -14,7 +14,6 @@ six with seconds first; or is @hourly, @daily, @weekly, @monthly, @yearly; or `e
 (minutes, hours, days), which counts from 1970-01-01 UTC.
 
 Each message has the metadata `schedule`, the name, and `tick`, the time of the tick in UTC.
-A tick counts as missed if it was not made within a minute, or before the next one.
 
 Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
 
@@ -34,8 +33,9 @@ pub struct Args {
     /// The time zone in which the fields of the expression are read
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
-    /// The treatment of ticks that were not made in time: skip all, make one for all of them, or
-    /// make each, up to the last 1,000
+    /// The ticks to make if several are due, or the last is old, because they were not made in
+    /// time: once, only the last; skip, only the last, if it is at most a minute old; each, up to
+    /// the last 1,000
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
     /// The priority of each message, in a queue with priorities: from 0, the lowest

@@ -15,9 +15,10 @@ class Schedule:
 
     ``expression`` is five fields of cron, six with seconds first, ``@hourly``, ``@daily``,
     ``@weekly``, ``@monthly``, ``@yearly``, or ``every 90 seconds`` (or minutes, hours, days). The
-    fields refer to the clock of ``zone``. ``missed`` decides what happens to ticks that no process
-    made in time: ``skip`` makes none of them, ``once`` makes the last one, ``each`` makes all of
-    them.
+    fields refer to the clock of ``zone``. ``missed`` decides which ticks are made if several are
+    due, or the last one is old, because no process made them in time: ``once`` makes only the last
+    one; ``skip`` makes only the last one, and only if it is at most a minute old; ``each`` makes
+    all, but at most the last 1,000.
     """
 
     name: str
