@@ -37,7 +37,7 @@ from pg_settings s join pg_settings j on j.name = 'jit' and j.setting = 'on'
 where s.name = 'jit_above_cost' and s.setting::float8 between 0 and 50000
 union all
 select 'advice', null, format('%s of max_connections = %s are in use', c.used, c.most), null,
-       'Once all connections are in use, the server refuses further ones. A process with consumers needs up to seven, and two while its consumers only wait.',
+       'Once all connections are in use, the server refuses further ones. For each Db, a process needs seven, up to 17 while locks or open transactions hold up its calls, and one more for each of its open transactions beyond four; two while its consumers only wait.',
        'alter system set max_connections = ' || 2 * c.most || '; -- and restart the server, or use a pooler for the other programs'
 from (select count(*) as used, current_setting('max_connections')::int as most from pg_stat_activity a where a.backend_type = 'client backend') c
 where c.used > 0.85 * c.most
