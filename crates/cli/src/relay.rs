@@ -18,6 +18,9 @@ Addresses, each available in builds with its feature:
   kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
   rabbitmq://[USER:PASSWORD@]HOST[:PORT]/…          from: /STREAM                   relay-rabbitmq
 Over TLS: tls://, rediss:// and rabbitmqs://, with ?ca=FILE for a server's own certificates.
+For Redis, ?maxlen=N trims each stream to about N entries, and streams grow without bound without
+it; ?db=N selects a database, also with --from. amqp:// and amqps:// mean rabbitmq:// and
+rabbitmqs://.
 A program with all of them, which you build from the commit of your other programs (--rev COMMIT):
   cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli \
     --features relay

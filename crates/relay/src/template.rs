@@ -14,7 +14,8 @@ use crate::error::Error;
 /// The fields are `{queue}`, `{key}`, `{metadata.NAME}` and `{payload.FIELD.FIELD…}`; `{{` and `}}`
 /// stand for braces. If the broker's names consist of parts with dots between them, a field fills
 /// exactly one part: a message whose value contains a dot has no route. A field with a plus,
-/// `{+metadata.NAME}`, may fill several parts, and so may a field that is the whole route.
+/// `{+metadata.NAME}`, may fill several parts. So may `{queue}`, because queues' names may contain
+/// dots, and a field that is the whole route.
 ///
 /// ```
 /// # use trunkline_relay::Template;
