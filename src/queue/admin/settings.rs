@@ -238,7 +238,7 @@ impl Db {
 
     /// Changes settings of a queue for all programs. The new lease time applies to later leases;
     /// leased messages keep their leases. Open handles keep the `max_batch` with which they were
-    /// opened, and running workers keep their lease time.
+    /// opened, and running workers keep their lease time and `per_key`: restart the programs.
     ///
     /// # Errors
     /// A setting is out of bounds; then no setting is changed. There is no such queue

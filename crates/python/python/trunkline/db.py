@@ -58,7 +58,8 @@ class Db:
         await self.native.create_queue(bridge(), name, codec_of(type).column, settings(named))
 
     async def alter_queue(self, name: str, **named: Setting) -> None:
-        """Changes settings of a queue. Settings that are not named keep their values."""
+        """Changes settings of a queue. Settings that are not named keep their values. Running
+        workers keep ``lease`` and ``per_key``, and open queues ``max_batch``: restart programs."""
         await self.native.alter_queue(bridge(), name, settings(named))
 
     async def drop_queue(self, name: str) -> None:

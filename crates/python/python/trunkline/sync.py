@@ -287,7 +287,8 @@ class Db:
         self.native.create_queue(None, name, codec_of(type).column, settings(named))
 
     def alter_queue(self, name: str, **named: Setting) -> None:
-        """Changes settings of a queue. Settings that are not named keep their values."""
+        """Changes settings of a queue. Settings that are not named keep their values. Running
+        workers keep ``lease`` and ``per_key``, and open queues ``max_batch``: restart programs."""
         self.native.alter_queue(None, name, settings(named))
 
     def drop_queue(self, name: str) -> None:
