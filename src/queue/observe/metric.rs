@@ -220,8 +220,8 @@ impl Metrics {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Records the delivery lag of first attempts only. The time at which a retry became due is
-    /// unknown.
+    /// Records the delivery lag of first deliveries only. The time at which a message that was
+    /// retried or released became due is unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
