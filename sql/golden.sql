@@ -1087,7 +1087,8 @@ declare
 begin
     -- The row may come from another server, or from the time before the queue got more partitions.
     own := own || '{"lane": "-1"}';
-    -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
+    -- A row from another shard has its keys as a JSON array. A single message has them as the text
+    -- of an SQL array.
     all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))
                      else (own ->> 'keys')::text[] end;
     own := own || jsonb_build_object('keys', all_keys::text);
@@ -1282,7 +1283,7 @@ begin
     lock table trunkline."limit_orders" in exclusive mode;
     return true;
 exception when lock_not_available or undefined_table then
-    return false; -- the limits may just have been removed; then the next dequeue has none
+    return false; -- the limits may have been removed in the meantime; then the next dequeue finds no limits
 end ;
 
 function do_bury_emails(ids bigint[], sizes integer[], attempts integer[], reasons text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2860,7 +2861,7 @@ begin
     if n between 1 and rows and not false and not false then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
-            -- For one message, a total and an order would only make the statement slower.
+            -- One message needs no running total and no sorted result; both would only cost time.
             return query
                 update trunkline."queue_emails" q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null

@@ -11,5 +11,5 @@ begin
     lock table trunkline.{limit_} in exclusive mode;
     return true;
 exception when lock_not_available or undefined_table then
-    return false; -- the limits may just have been removed; then the next dequeue has none
+    return false; -- the limits may have been removed in the meantime; then the next dequeue finds no limits
 end $f$;

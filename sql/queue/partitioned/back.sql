@@ -18,7 +18,8 @@ declare
 begin
     -- The row may come from another server, or from the time before the queue got more partitions.
     own := own || '{"lane": "-1"}';
-    -- A row that moves between shards has its keys as JSON, a single message as the text of an array.
+    -- A row from another shard has its keys as a JSON array. A single message has them as the text
+    -- of an SQL array.
     all_keys := case when jsonb_typeof(own -> 'keys') = 'array' then array(select jsonb_array_elements_text(own -> 'keys'))
                      else (own ->> 'keys')::text[] end;
     own := own || jsonb_build_object('keys', all_keys::text);

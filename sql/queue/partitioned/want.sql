@@ -2,7 +2,7 @@ create or replace function trunkline.{do_want_}(n int, share int, holder bigint,
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Asks the holder of the most partitions to release some, down to an equal share for each holder.
+-- Asks the holder with the most partitions to release those above its equal share, at most n of them.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -27,7 +27,7 @@ begin
     if n between 1 and rows and not {limited} and not {paused} then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
-            -- For one message, a total and an order would only make the statement slower.
+            -- One message needs no running total and no sorted result; both would only cost time.
             return query
                 update trunkline.{queue_} q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null

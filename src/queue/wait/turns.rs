@@ -171,7 +171,8 @@ impl TurnState {
         self.start(now);
     }
 
-    /// Begins the next pause, which is longer, unless a pause has not ended yet.
+    /// Begins the next pause, unless one is still running. Pauses grow; after a rest of more than
+    /// `LOCKED.1` they start short again.
     fn lengthen(&mut self, now: Instant) {
         if self.until.is_some_and(|until| now < until) {
             return;

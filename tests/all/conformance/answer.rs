@@ -12,7 +12,7 @@ use trunkline_libpq::{Outcome, Refusal};
 
 type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
-/// A value of any type in the form that the protocol carries, sent and read without decoding.
+/// The bytes of a value of any type, as on the wire; they are neither encoded nor decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub Bytes);
 

@@ -197,5 +197,6 @@ async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
         assert_eq!(leased.len() - count, 5, "round {round}");
         of_backlog += count;
     }
-    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the calls also lease messages of the backlog
+    // Each of the 20 calls also leases 5 to 30 messages of the backlog.
+    assert!((100..=600).contains(&of_backlog), "{of_backlog}");
 }

@@ -236,7 +236,7 @@ pub fn last_words(said: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
-/// Returns true if `from` is newer than `made`, or if `made` does not exist.
+/// Returns true if `from` is newer than `made`, or if one of the two does not exist.
 fn is_older(folder: &Path, made: &str, from: &str) -> bool {
     let time = |name: &str| folder.join(name).metadata().and_then(|metadata| metadata.modified());
     time(made).and_then(|made| Ok(time(from)? > made)).unwrap_or(true)

@@ -108,7 +108,6 @@ async fn sixty_queues_need_few_transactions() {
         crate::until_next_poll().await;
     }
     let used = number(transactions).await - before;
-    // Allows fewer transactions than separate checks would need, which are at least five for each
-    // of the sixty queues.
+    // Separate checks would need at least five transactions for each of the sixty queues, so 300.
     assert!(used < 180, "{used} transactions");
 }
