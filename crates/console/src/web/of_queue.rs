@@ -6,12 +6,13 @@ use askama::Template;
 use axum::{
     Extension,
     extract::{Path, State},
+    http::StatusCode,
 };
 
 use super::{
     chart::Chart,
     pulse::Known,
-    reply::{Here, Page, Visit, failing, known},
+    reply::{Here, Page, Visit, failing, known, told},
     row::Row,
     statement::MOST,
     view::{Frame, page},
@@ -46,7 +47,12 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         Known::now(is.clone(), counts)
     };
     let row = Row::of(&known);
-    let of = site.workings.of(&is.name, Workings::of(&site.db, &is)).await;
+    let (db, described) = (site.db.clone(), is.clone());
+    let read = async move { Workings::of(&db, &described).await };
+    let Some(of) = site.workings.of(&is.name, read).await else {
+        let why = "The console could not read how the queue works. Try again in a moment.";
+        return Err(told(&site, &visitor, StatusCode::SERVICE_UNAVAILABLE, "The request failed", why).await);
+    };
     let mut settings = vec![
         ("payload", is.payload.clone()),
         ("maximum attempts per message", is.max_attempts.to_string()),

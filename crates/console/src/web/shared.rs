@@ -7,10 +7,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The minimum age of a value before another reading.
 const FRESH: Duration = Duration::from_secs(10);
+/// The time after which a reading is given up although the server limits its statements: the
+/// network has forgotten the connection.
+const LONGEST: Duration = Duration::from_secs(100);
 /// The maximum number of old values that stay in memory.
 const OLD: usize = 100;
 
@@ -20,8 +23,8 @@ pub struct Shared<V>(Mutex<HashMap<String, Arc<Slot<V>>>>);
 
 #[derive(Debug)]
 struct Slot<V> {
-    /// Locked while a page reads the value.
-    reading: tokio::sync::Mutex<()>,
+    /// Locked while a task reads the value.
+    reading: Arc<tokio::sync::Mutex<()>>,
     last: Mutex<Option<Read<V>>>,
 }
 
@@ -39,38 +42,42 @@ impl<V> Default for Shared<V> {
 }
 
 impl<V> Shared<V> {
-    /// Returns the latest value. Reads it if it is old, unless another page is doing so. Only a
-    /// page without any value waits for that page.
-    pub async fn of(&self, name: &str, read: impl Future<Output = V>) -> Arc<V> {
-        let slot = self.slot(name);
-        if let Some(fresh) = slot.last(Read::is_fresh) {
-            return fresh;
-        }
-        let _reading = match slot.reading.try_lock() {
-            Ok(reading) => reading,
-            Err(_) => match slot.last(|_| true) {
-                Some(old) => return old,
-                None => slot.reading.lock().await,
-            },
-        };
-        // Another page may have read the value in the meantime.
-        if let Some(fresh) = slot.last(Read::is_fresh) {
-            return fresh;
-        }
-        let began = Instant::now();
-        let value = Arc::new(read.await);
-        let read = Read { value: Arc::clone(&value), ended: Instant::now(), took: began.elapsed() };
-        *slot.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-        value
-    }
-
     fn slot(&self, name: &str) -> Arc<Slot<V>> {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= OLD {
             slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.last(Read::is_fresh).is_some());
         }
-        let slot = || Arc::new(Slot { reading: tokio::sync::Mutex::default(), last: Mutex::default() });
+        let slot = || Arc::new(Slot { reading: Arc::default(), last: Mutex::default() });
         Arc::clone(slots.entry(name.to_owned()).or_insert_with(slot))
+    }
+}
+
+impl<V: Send + Sync + 'static> Shared<V> {
+    /// Returns the latest value. If it is old, starts a task that reads it, unless another task is
+    /// doing so. Only a page without any value waits for that task. The task outlives its page, so
+    /// that a reading that takes longer than a page may take is not repeated for each page.
+    /// Returns `None` if the reading panics or is given up.
+    pub async fn of(&self, name: &str, read: impl Future<Output = V> + Send + 'static) -> Option<Arc<V>> {
+        let slot = self.slot(name);
+        if let Some(fresh) = slot.last(Read::is_fresh) {
+            return Some(fresh);
+        }
+        let reading = match Arc::clone(&slot.reading).try_lock_owned() {
+            Ok(reading) => reading,
+            Err(_) => match slot.last(|_| true) {
+                Some(old) => return Some(old),
+                None => Arc::clone(&slot.reading).lock_owned().await,
+            },
+        };
+        // Another page may have read the value in the meantime.
+        if let Some(fresh) = slot.last(Read::is_fresh) {
+            return Some(fresh);
+        }
+        let task = tokio::spawn(async move {
+            let _reading = reading; // unlocked when the task ends, even by a panic
+            slot.read(read).await
+        });
+        task.await.ok().flatten()
     }
 }
 
@@ -78,6 +85,15 @@ impl<V> Slot<V> {
     fn last(&self, suits: impl FnOnce(&Read<V>) -> bool) -> Option<Arc<V>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|last| suits(last)).map(|last| Arc::clone(&last.value))
+    }
+
+    /// Reads the value, and stores it.
+    async fn read(&self, read: impl Future<Output = V>) -> Option<Arc<V>> {
+        let began = Instant::now();
+        let value = Arc::new(timeout(LONGEST, read).await.ok()?);
+        let read = Read { value: Arc::clone(&value), ended: Instant::now(), took: began.elapsed() };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        Some(value)
     }
 }
 
@@ -100,7 +116,7 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use tokio::time::{advance, sleep, timeout};
+    use tokio::time::{advance, sleep};
 
     use super::*;
 
@@ -108,8 +124,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn value_is_read_once_for_all_pages_of_ten_seconds() {
-        let (shared, reads) = (Shared::default(), AtomicUsize::new(0));
-        let page = async |name: &str| *shared.of(name, async { reads.fetch_add(1, Ordering::SeqCst) }).await;
+        let (shared, reads) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
+        let page = async |name: &str| {
+            let reads = Arc::clone(&reads);
+            *shared.of(name, async move { reads.fetch_add(1, Ordering::SeqCst) }).await.expect("read")
+        };
         assert_eq!((page("q").await, page("q").await, page("other").await), (0, 0, 1));
         advance(9 * SECOND).await;
         assert_eq!(page("q").await, 0);
@@ -119,13 +138,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn value_that_takes_long_is_read_rarely() {
-        let (shared, reads) = (Shared::default(), AtomicUsize::new(0));
+        let (shared, reads) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
         let page = async || {
-            let read = async {
+            let reads = Arc::clone(&reads);
+            let read = async move {
                 sleep(2 * SECOND).await;
                 reads.fetch_add(1, Ordering::SeqCst)
             };
-            *shared.of("q", read).await
+            *shared.of("q", read).await.expect("read")
         };
         assert_eq!(page().await, 0);
         advance(19 * SECOND).await; // less than ten times its duration
@@ -135,15 +155,40 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn pages_that_are_given_up_do_not_end_the_reading() {
+        let shared = Shared::default();
+        let page = async |nth: u32| {
+            sleep(nth * 10 * SECOND).await;
+            let read = async move {
+                sleep(if nth == 0 { 31 * SECOND } else { 12 * SECOND }).await;
+                nth
+            };
+            timeout(30 * SECOND, shared.of("q", read)).await.ok().flatten().map(|value| *value)
+        };
+        let pages = tokio::join!(page(0), page(1), page(2), page(3));
+        assert_eq!(pages, (None, Some(0), Some(0), Some(0)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn pages_show_the_old_value_while_one_of_them_reads() {
         let shared = Shared::default();
-        assert_eq!(*shared.of("q", async { 1 }).await, 1);
+        let page = async |value: u32| *shared.of("q", async move { value }).await.expect("read");
+        assert_eq!(page(1).await, 1);
         advance(FRESH).await;
         let mut reads = Box::pin(shared.of("q", pending()));
         assert!(timeout(Duration::ZERO, &mut reads).await.is_err());
-        assert_eq!(*shared.of("q", async { 2 }).await, 1);
+        assert_eq!(page(2).await, 1);
         drop(reads); // a page that is given up
-        assert_eq!(*shared.of("q", async { 3 }).await, 3);
+        drop(shared.slot("q").reading.lock().await); // its reading is given up, too
+        assert_eq!(page(3).await, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reading_that_panics_is_repeated() {
+        let shared = Shared::default();
+        let panics = async { "none".parse::<u32>().expect("as intended") };
+        assert_eq!(shared.of("q", panics).await, None);
+        assert_eq!(shared.of("q", async { 1 }).await.as_deref(), Some(&1));
     }
 
     #[tokio::test(start_paused = true)]
