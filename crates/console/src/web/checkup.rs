@@ -52,7 +52,7 @@ impl Checkup {
     pub async fn state(self: &Arc<Self>, db: &Db) -> State {
         let mut seen = self.state.subscribe();
         let begins = self.state.send_if_modified(|state| {
-            let is_fresh = |last: &Arc<Looked>| is_fresh(last.ended.elapsed(), last.took, FRESH);
+            let is_fresh = |last: &Arc<Looked>| is_fresh(last.ended.elapsed(), last.took, FRESH, last.findings.is_ok());
             let begins = state.since.is_none() && !state.last.as_ref().is_some_and(is_fresh);
             state.since = if begins { Some(Instant::now()) } else { state.since };
             begins

@@ -25,6 +25,7 @@ use super::{
     site::Site,
     tls::Certificate,
     turn,
+    workings::Workings,
 };
 use crate::{doctor::Doctor, metrics::Metrics};
 
@@ -176,7 +177,7 @@ impl Console {
             gate: Gate::default(),
             health: Health::default(),
             checkup: Arc::new(Checkup::new(self.doctor)),
-            workings: Shared::default(),
+            workings: Shared::new(Workings::is_whole),
             base: self.base,
         });
         let (ending, ended) = tokio::sync::watch::channel(false);

@@ -19,7 +19,11 @@ const OLD: usize = 100;
 
 /// The latest values, by name.
 #[derive(Debug)]
-pub struct Shared<V>(Mutex<HashMap<String, Arc<Slot<V>>>>);
+pub struct Shared<V> {
+    slots: Mutex<HashMap<String, Arc<Slot<V>>>>,
+    /// Returns false for a value that lacks something which the next reading may find.
+    is_whole: fn(&V) -> bool,
+}
 
 #[derive(Debug)]
 struct Slot<V> {
@@ -33,17 +37,16 @@ struct Read<V> {
     value: Arc<V>,
     ended: Instant,
     took: Duration,
-}
-
-impl<V> Default for Shared<V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
+    is_whole: bool,
 }
 
 impl<V> Shared<V> {
+    pub fn new(is_whole: fn(&V) -> bool) -> Self {
+        Self { slots: Mutex::default(), is_whole }
+    }
+
     fn slot(&self, name: &str) -> Arc<Slot<V>> {
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= OLD {
             slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.last(Read::is_fresh).is_some());
         }
@@ -73,9 +76,10 @@ impl<V: Send + Sync + 'static> Shared<V> {
         if let Some(fresh) = slot.last(Read::is_fresh) {
             return Some(fresh);
         }
+        let is_whole = self.is_whole;
         let task = tokio::spawn(async move {
             let _reading = reading; // unlocked when the task ends, even by a panic
-            slot.read(read).await
+            slot.read(read, is_whole).await
         });
         task.await.ok().flatten()
     }
@@ -88,10 +92,11 @@ impl<V> Slot<V> {
     }
 
     /// Reads the value, and stores it.
-    async fn read(&self, read: impl Future<Output = V>) -> Option<Arc<V>> {
+    async fn read(&self, read: impl Future<Output = V>, is_whole: fn(&V) -> bool) -> Option<Arc<V>> {
         let began = Instant::now();
         let value = Arc::new(timeout(LONGEST, read).await.ok()?);
-        let read = Read { value: Arc::clone(&value), ended: Instant::now(), took: began.elapsed() };
+        let (ended, took, is_whole) = (Instant::now(), began.elapsed(), is_whole(&value));
+        let read = Read { value: Arc::clone(&value), ended, took, is_whole };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
         Some(value)
     }
@@ -99,14 +104,15 @@ impl<V> Slot<V> {
 
 impl<V> Read<V> {
     fn is_fresh(&self) -> bool {
-        is_fresh(self.ended.elapsed(), self.took, FRESH)
+        is_fresh(self.ended.elapsed(), self.took, FRESH, self.is_whole)
     }
 }
 
 /// Returns true if a value of this age is not read again: until `least`, or ten times as long as
-/// its reading took.
-pub fn is_fresh(age: Duration, took: Duration, least: Duration) -> bool {
-    age < least.max(took * 10)
+/// its reading took. A failure is stored only as long as its reading took: the server may have
+/// spent none of that time, and may have recovered.
+pub fn is_fresh(age: Duration, took: Duration, least: Duration, is_whole: bool) -> bool {
+    age < least.max(if is_whole { took * 10 } else { took })
 }
 
 #[cfg(test)]
@@ -124,7 +130,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn value_is_read_once_for_all_pages_of_ten_seconds() {
-        let (shared, reads) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
+        let (shared, reads) = (Shared::new(|_| true), Arc::new(AtomicUsize::new(0)));
         let page = async |name: &str| {
             let reads = Arc::clone(&reads);
             *shared.of(name, async move { reads.fetch_add(1, Ordering::SeqCst) }).await.expect("read")
@@ -138,7 +144,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn value_that_takes_long_is_read_rarely() {
-        let (shared, reads) = (Shared::default(), Arc::new(AtomicUsize::new(0)));
+        let (shared, reads) = (Shared::new(|_| true), Arc::new(AtomicUsize::new(0)));
         let page = async || {
             let reads = Arc::clone(&reads);
             let read = async move {
@@ -155,8 +161,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn value_that_lacks_something_is_soon_read_again() {
+        let shared = Shared::new(|is_whole: &bool| *is_whole);
+        let page = async |is_whole: bool| {
+            let read = async move {
+                sleep(20 * SECOND).await;
+                is_whole
+            };
+            *shared.of("q", read).await.expect("read")
+        };
+        assert!(!page(false).await);
+        advance(19 * SECOND).await;
+        assert!(!page(true).await, "the server rests as long as it has worked");
+        advance(2 * SECOND).await;
+        assert!(page(true).await);
+        advance(199 * SECOND).await;
+        assert!(page(false).await);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn pages_that_are_given_up_do_not_end_the_reading() {
-        let shared = Shared::default();
+        let shared = Shared::new(|_| true);
         let page = async |nth: u32| {
             sleep(nth * 10 * SECOND).await;
             let read = async move {
@@ -171,7 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn pages_show_the_old_value_while_one_of_them_reads() {
-        let shared = Shared::default();
+        let shared = Shared::new(|_| true);
         let page = async |value: u32| *shared.of("q", async move { value }).await.expect("read");
         assert_eq!(page(1).await, 1);
         advance(FRESH).await;
@@ -185,7 +210,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn reading_that_panics_is_repeated() {
-        let shared = Shared::default();
+        let shared = Shared::new(|_| true);
         let panics = async { "none".parse::<u32>().expect("as intended") };
         assert_eq!(shared.of("q", panics).await, None);
         assert_eq!(shared.of("q", async { 1 }).await.as_deref(), Some(&1));
@@ -193,11 +218,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn old_values_do_not_collect() {
-        let shared = Shared::default();
+        let shared = Shared::new(|_| true);
         for name in 0..2 * OLD {
             shared.of(&name.to_string(), async {}).await;
             advance(FRESH).await;
         }
-        assert!(shared.0.lock().expect("not poisoned").len() <= OLD);
+        assert!(shared.slots.lock().expect("not poisoned").len() <= OLD);
     }
 }

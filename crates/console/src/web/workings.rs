@@ -9,7 +9,7 @@ use super::{
     chart::{self, Chart},
     point::{Flow, Point},
     pulse::Known,
-    statement::{self, MOST, ask, sql},
+    statement::{self, MOST, sql},
     words,
 };
 use crate::{metrics::ask::alone, reason::reason, schema::Text};
@@ -74,8 +74,8 @@ type Session = (String, String, i64, Option<SystemTime>);
 type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64, bool);
 
-/// Everything that the page shows. Parts that the role may not see are missing, and `hidden`
-/// contains the reasons.
+/// Everything that the page shows. Parts that the role may not see, or that the server did not
+/// return in time, are missing, and `hidden` contains the reasons.
 #[derive(Debug, Clone, Default)]
 pub struct Workings {
     pub workers: Vec<WorkerRow>,
@@ -87,6 +87,8 @@ pub struct Workings {
     /// The name of the database's shard, and whether the shard is being drained.
     pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
+    /// True if a part is missing for another reason than a right. A later reading may find it.
+    has_failed: bool,
     /// True on a standby, which has no workers' reports.
     pub is_standby: bool,
     /// The time at which everything was read.
@@ -100,19 +102,21 @@ impl Workings {
         let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
         let told: Option<Vec<Reported>> = match is_standby {
             true => None,
-            false => all.seen("workers' reports", ask(db, sql!("workers"), (name,)).await),
+            false => all.seen("workers' reports", alone(db, Text::of(db, sql!("workers")), (name,), MOST).await),
         };
         all.is_standby = is_standby;
         all.workers = told.unwrap_or_default().into_iter().map(worker).collect();
         if !all.workers.is_empty() {
-            let minutes: Option<Vec<Minute>> = all.seen("workers' reports", ask(db, sql!("handlers"), (name,)).await);
+            let minutes: Option<Vec<Minute>> =
+                all.seen("workers' reports", alone(db, Text::of(db, sql!("handlers")), (name,), MOST).await);
             all.charts = handlers(&minutes.unwrap_or_default());
         }
-        let sessions: Option<Vec<Session>> = all.seen("sessions", ask(db, sql!("sessions"), (name,)).await);
+        let sessions: Option<Vec<Session>> =
+            all.seen("sessions", alone(db, Text::of(db, sql!("sessions")), (name,), MOST).await);
         let last = |at: Option<SystemTime>| at.map_or_else(|| "just now".to_owned(), words::ago);
         let sessions = sessions.unwrap_or_default().into_iter();
         all.sessions = sessions.map(|(name, place, count, at)| (words::shown(&name), place, count, last(at))).collect();
-        all.shard = all.seen("the shard", ask(db, sql!("shard"), ()).await);
+        all.shard = all.seen("the shard", alone(db, Text::of(db, sql!("shard")), (), MOST).await);
         if queue.partitions > 0 {
             let fill = |text: &str| Text::of(db, text).with_tables(name);
             let partitions: Option<Vec<Partition>> =
@@ -124,6 +128,11 @@ impl Workings {
         all
     }
 
+    /// Returns true if no part is missing that a later reading may find.
+    pub fn is_whole(&self) -> bool {
+        !self.has_failed
+    }
+
     /// Returns true if the role may not see a part. The page must not call that part empty.
     pub fn hides(&self, what: &str) -> bool {
         self.hidden.iter().any(|hidden| hidden.split(':').next() == Some(what))
@@ -133,6 +142,7 @@ impl Workings {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
+                self.has_failed |= error.sqlstate().is_none_or(|state| state.code() != "42501");
                 self.hidden.push(format!("{what}: {}", reason(&error)));
                 None
             }

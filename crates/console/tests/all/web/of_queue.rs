@@ -145,6 +145,29 @@ async fn pages_of_a_queue_share_what_was_read() {
     site.end().await;
 }
 
+#[tokio::test]
+async fn reports_that_were_locked_are_shown_soon_after() {
+    let site = Site::new().await;
+    queue(&site, "jobs", Settings::new("text")).await;
+    let holder = connect(&site.url).await;
+    holder.batch_execute("begin; lock table trunkline.worker in access exclusive mode").await.expect("locked");
+    let page = tokio::time::timeout(SOON, get(site.address, "/queues/jobs")).await.expect("in time");
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(page.body.contains("Not visible: workers"), "{}", page.body);
+    holder.batch_execute("rollback").await.expect("let go");
+    crate::pass(SOON).await;
+    let deadline = Instant::now() + SOON;
+    loop {
+        let page = get(site.address, "/queues/jobs").await;
+        if page.body.contains("No worker reports.") && !page.body.contains("Not visible") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{}", page.body);
+        crate::until_next_poll().await;
+    }
+    site.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_queue_is_shown_without_counts_before_its_first_sample() {
     let site = Site::new().await;
