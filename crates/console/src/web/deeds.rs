@@ -76,7 +76,9 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         let why = "The form has no token: confirm the action again. Nothing was done.".to_owned();
         return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
     }
-    let notice = match action.run(&site.db, &is, &visitor.name, &form.token).await {
+    let outcome = action.run(&site.db, &is, &visitor.name, &form.token).await;
+    site.workings.forget(&is.name); // also if it failed, because its outcome may be unknown
+    let notice = match outcome {
         Ok(done) => Notice {
             text: format!("{}.", action.done(done.count)),
             message: done.id.map(|id| (action.queue.clone(), id)),

@@ -45,6 +45,12 @@ impl<V> Shared<V> {
         Self { slots: Mutex::default(), is_whole }
     }
 
+    /// Drops the value with this name, and also one that is being read: it may be from before a
+    /// change.
+    pub fn forget(&self, name: &str) {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
     fn slot(&self, name: &str) -> Arc<Slot<V>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= OLD {
@@ -177,6 +183,25 @@ mod tests {
         assert!(page(true).await);
         advance(199 * SECOND).await;
         assert!(page(false).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forgotten_value_is_read_again_although_it_is_being_read() {
+        let shared = Shared::new(|_| true);
+        let page = async |value: u32| {
+            let read = async move {
+                sleep(SECOND).await;
+                value
+            };
+            *shared.of("q", read).await.expect("read")
+        };
+        let (before, after) = tokio::join!(page(1), async {
+            shared.forget("q");
+            page(2).await
+        });
+        assert_eq!((before, after, page(3).await), (1, 2, 2));
+        shared.forget("q");
+        assert_eq!(page(4).await, 4);
     }
 
     #[tokio::test(start_paused = true)]

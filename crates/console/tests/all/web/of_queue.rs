@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trunkline::{Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker};
 
-use super::{Site, connect};
+use super::{Site, connect, deeds::act};
 use crate::browser::get;
 
 const SOON: Duration = Duration::from_secs(150); // a busy machine samples its queues less often
@@ -142,6 +142,18 @@ async fn pages_of_a_queue_share_what_was_read() {
     assert!(is_shared || began.elapsed() >= Duration::from_secs(10), "{}", again.body);
     let site = site.restarted(|console| console).await;
     assert_eq!(rows(&get(site.address, "/queues/bookings").await.body, "partitions").len(), 1);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_after_a_purge_shows_no_purged_message() {
+    let site = Site::new().await;
+    let bookings = queue(&site, "bookings", Settings::new("text").partitions(4)).await;
+    bookings.enqueue(Draft::new("one".to_owned()).key("ada")).await.expect("enqueued");
+    assert_eq!(rows(&get(site.address, "/queues/bookings").await.body, "partitions").len(), 1);
+    let (_, done) = act(&site, &[("verb", "purge"), ("queue", "bookings")]).await;
+    assert!(done.body.contains("Purged 1 message of bookings."), "{}", done.body);
+    assert!(done.body.contains("No worker owns a partition, and no message waits in one."), "{}", done.body);
     site.end().await;
 }
 
