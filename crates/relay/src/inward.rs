@@ -9,7 +9,7 @@
 mod position;
 mod store;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use crate::{
     metric::Metrics,
     payload::Raw,
     progress::Progress,
-    source::Source,
+    source::{Incoming, Source},
     sql,
 };
 
@@ -108,6 +108,7 @@ impl Inward {
         let (db, broker) = (self.queue.db().clone(), self.source.broker().to_owned());
         let queue = self.queue.description().name.clone();
         let name = self.name.unwrap_or_else(|| format!("{queue} from {broker}"));
+        let mut source = self.source;
         let mut running = Running {
             metrics: Metrics::of(&queue, &broker),
             claim: sql::of(&db, include_str!("../sql/claim.sql")),
@@ -116,7 +117,7 @@ impl Inward {
             holder: (crate::chance() >> 1) as i64,
             db,
             queue: self.queue,
-            source: self.source,
+            lag: None,
             name,
             broker,
             passes_over: self.passes_over,
@@ -125,8 +126,8 @@ impl Inward {
             word: Instant::now(),
         };
         running.found().await?;
-        let mut work = std::pin::pin!(running.work(&stop));
-        let mut shutdown = std::pin::pin!(shutdown);
+        let mut work = pin!(running.work(source.as_mut(), &stop));
+        let mut shutdown = pin!(shutdown);
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
             () = &mut shutdown => {
@@ -138,10 +139,12 @@ impl Inward {
     }
 }
 
+/// The relay without its source, so that it can report while its source reads.
 struct Running {
     db: trunkline::Db,
     queue: Queue<Raw>,
-    source: Box<dyn Source>,
+    /// The number of messages after the last one that was read, if the broker reports it.
+    lag: Option<i64>,
     name: String,
     broker: String,
     holder: i64,
@@ -158,13 +161,13 @@ struct Running {
 
 impl Running {
     /// Runs one step after another, with a pause while the database or the broker is unavailable.
-    async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
+    async fn work(&mut self, source: &mut dyn Source, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
             // A successful claim does not reset the pause, because it succeeds even if the messages
             // after the position cannot be read.
             let asks = matches!(self.state, State::Waits);
-            match self.step(stop).await {
+            match self.step(source, stop).await {
                 Ok(()) if asks => {}
                 Ok(()) => pause = PAUSES.0,
                 Err(error) if is_final(&error) => {
@@ -196,11 +199,12 @@ impl Running {
         Ok(())
     }
 
-    async fn step(&mut self, stop: &CancellationToken) -> Result<()> {
-        let State::Holds(position) = &self.state else { return self.ask(stop).await };
+    async fn step(&mut self, source: &mut dyn Source, stop: &CancellationToken) -> Result<()> {
+        let State::Holds(position) = &self.state else { return self.ask(source, stop).await };
         let position = position.clone();
-        let read = self.source.read(position.as_deref(), MOST);
-        let Some(messages) = stop.run_until_cancelled(read).await else { return Ok(()) };
+        let read = self.read(source, position.as_deref(), stop).await;
+        self.lag = source.lag().and_then(|lag| i64::try_from(lag).ok());
+        let Some(messages) = read else { return Ok(()) };
         let messages = messages?;
         if messages.is_empty() {
             if self.word.elapsed() >= WORD {
@@ -210,9 +214,30 @@ impl Running {
         }
         for part in parts(messages) {
             let State::Holds(from) = &self.state else { return Ok(()) };
-            self.store(from.clone(), part).await?;
+            self.store(source, from.clone(), part).await?;
         }
         Ok(())
+    }
+
+    /// Reads messages. Reports while the source waits for a broker that hangs, because that may
+    /// take longer than the hold lasts. Returns `None` at a shutdown, or if another relay has
+    /// claimed the position.
+    async fn read(
+        &mut self,
+        source: &mut dyn Source,
+        after: Option<&str>,
+        stop: &CancellationToken,
+    ) -> Option<Result<Vec<Incoming>>> {
+        let mut read = pin!(stop.run_until_cancelled(source.read(after, MOST)));
+        loop {
+            if let Ok(read) = timeout(WORD, &mut read).await {
+                return read;
+            }
+            self.say(None).await;
+            if matches!(self.state, State::Waits) {
+                return None;
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use trunkline::postgres::Statement;
 use super::{HOLD, LAST_WORDS, Running, State};
 use crate::{
     error::{Error, Result},
+    source::Source,
     sql,
 };
 
@@ -49,8 +50,8 @@ impl Running {
     }
 
     /// Claims the position, or pauses while another relay holds it.
-    pub(super) async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
-        self.source.idle();
+    pub(super) async fn ask(&mut self, source: &mut dyn Source, stop: &CancellationToken) -> Result<()> {
+        source.idle();
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
         if let Some((position,)) = self.db.run(&self.claim, of).await? {
             info!(relay = self.name, position, "the relay has claimed its position");
@@ -68,9 +69,8 @@ impl Running {
     pub(super) async fn say(&mut self, error: Option<String>) {
         type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
         let keep: Keep = sql::of(&self.db, include_str!("../../sql/keep.sql"));
-        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
         let queue = self.queue.description().name.clone();
-        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, lag, error, queue)).await {
+        match self.db.run(&keep, (self.name.clone(), self.holder, HOLD, self.lag, error, queue)).await {
             Ok(0) => self.state = State::Waits,
             Ok(_) => self.word = Instant::now(),
             Err(error) => warn!(relay = self.name, %error, "cannot report to the database"),

@@ -11,7 +11,7 @@ use crate::{
     header,
     outgoing::KEY,
     payload::Raw,
-    source::Incoming,
+    source::{Incoming, Source},
 };
 
 /// The maximum number of bytes per transaction. The last message may exceed it. The limit bounds
@@ -22,7 +22,12 @@ const LONGEST_KEY: usize = 1024;
 
 impl Running {
     /// Stores the messages and the position in one transaction and one round trip.
-    pub(super) async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
+    pub(super) async fn store(
+        &mut self,
+        source: &mut dyn Source,
+        from: Option<String>,
+        messages: Vec<Incoming>,
+    ) -> Result<()> {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
         let refused = match self.unfit(&messages) {
@@ -39,7 +44,7 @@ impl Running {
             Some(_) if messages.len() > 1 => {
                 for message in messages {
                     let State::Holds(from) = &self.state else { return Ok(()) };
-                    Box::pin(self.store(from.clone(), vec![message])).await?;
+                    Box::pin(self.store(source, from.clone(), vec![message])).await?;
                 }
                 return Ok(());
             }
@@ -47,7 +52,7 @@ impl Running {
             None => {}
         }
         if matches!(&self.state, State::Holds(Some(at)) if *at == to) {
-            self.source.committed(&to).await;
+            source.committed(&to).await;
         }
         Ok(())
     }
@@ -76,10 +81,9 @@ impl Running {
         let (messages, left_out) = messages.map_or_else(|why| (&[][..], Some(why.to_owned())), |all| (all, None));
         let drafts: Vec<_> = messages.iter().map(|message| self.draft(message)).collect();
         let transaction = self.db.begin().await?;
-        let lag = self.source.lag().and_then(|lag| i64::try_from(lag).ok());
         let count = messages.len() as i64;
         let queue = self.queue.description().name.clone();
-        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, lag, left_out, queue);
+        let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, self.lag, left_out, queue);
         let moved = transaction.send(&self.moves, moved).await?;
         let ids =
             if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };

@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use trunkline::Queue;
+use trunkline::{Queue, postgres::Statement};
 use trunkline_relay::{Inward, Raw, Relay, sink, source};
 
 use crate::{
@@ -185,4 +185,35 @@ async fn master_that_vanishes_is_left_for_new_master() {
     timeout(LEAVES, until("both are there", async || progress.confirmed() == 2)).await.expect("in time");
     stop.cancel();
     running.await.expect("no panic").expect("a clean end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis: see .ci/brokers"]
+async fn relay_keeps_its_position_while_its_server_is_gone() {
+    let server = Broker::start(Kind::Redis);
+    say(&server, &["XADD", "s", "1-1", "body", "before"]).await;
+    let name = Name::of(&server).await;
+    let (queue, stop) = (queue().await, CancellationToken::new());
+    let (mut progress, mut running) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let source = source(&format!("redis://{}/s", name.addr)).await.expect("a source");
+        let relay = Inward::new(source, queue.clone());
+        progress.push(relay.progress());
+        running.push(tokio::spawn(relay.run(stop.clone().cancelled_owned())));
+    }
+    until("it is there", async || progress.iter().any(|one| one.confirmed() == 1)).await;
+    let holder = Statement::<(), (i64,)>::new("select holder from trunkline.relay");
+    let holder = async || queue.db().run(&holder, ()).await.expect("asked");
+    let first = holder().await;
+    name.vanished.cancel();
+    // A failed read and the next connection together take longer than the hold lasts.
+    until("three reads have failed", async || {
+        assert_eq!(holder().await, first, "the other relay has claimed the position");
+        progress.iter().map(|one| one.again()).sum::<u64>() >= 3
+    })
+    .await;
+    stop.cancel();
+    for relay in running {
+        relay.await.expect("no panic").expect("a clean end");
+    }
 }

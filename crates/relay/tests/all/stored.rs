@@ -1,5 +1,5 @@
 //! A source that delivers given bodies: bodies that the queue cannot store, and a position that no
-//! longer exists.
+//! longer exists. A source that hangs.
 
 use std::time::Duration;
 
@@ -30,6 +30,19 @@ impl Source for Told {
             }
             Ok(read)
         })
+    }
+}
+
+/// A source whose broker does not answer.
+struct Hanging;
+
+impl Source for Hanging {
+    fn broker(&self) -> &'static str {
+        "hanging"
+    }
+
+    fn read<'a>(&'a mut self, _after: Option<&'a str>, _most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>> {
+        Box::pin(std::future::pending())
     }
 }
 
@@ -72,6 +85,22 @@ async fn too_deep_message_ends_a_relay_with_its_position() {
     let relay = relay_from(told(vec!["1".to_owned(), deep()]), queue);
     let error = relay.run(std::future::pending()).await.expect_err("it cannot be stored").to_string();
     assert!(error.contains("the message at \"1\""), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn relay_keeps_its_position_while_its_broker_hangs() {
+    let db = database().await;
+    let queue = db.queue::<Raw>("q").await.expect("opened");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(relay_from(Hanging, queue).run(stop.clone().cancelled_owned()));
+    let is_held = Statement::<(), (bool,)>::new("select coalesce(max(held_until) > now(), false) from trunkline.relay");
+    crate::stand::until("it has claimed the position", async || db.run(&is_held, ()).await.expect("asked").0).await;
+    // Expires the hold, which has the same effect as a time without reports.
+    let late = Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
+    assert_eq!(db.run(&late, ()).await.expect("updated"), 1);
+    crate::stand::until("it has reported", async || db.run(&is_held, ()).await.expect("asked").0).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("a clean end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
