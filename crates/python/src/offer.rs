@@ -190,7 +190,8 @@ impl Offer {
     /// had passed, so that the messages were released. If `ahead` is true, messages that the caller
     /// does not begin are released later, when half of their lease has passed. If decoding several
     /// of them would leave less than an eighth of the lease before that, all are released, and the
-    /// function returns `None`.
+    /// function returns `None`. A late caller has an eighth of the lease for decoding, but not
+    /// beyond the half.
     #[pyo3(signature = (decode, ahead = false))]
     fn accept<'py>(
         &self,
@@ -212,8 +213,11 @@ impl Offer {
         self.0.unwatch();
         let handle = runtime::handle()?;
         let _within = handle.enter();
+        let began = Instant::now();
         let limit = match &self.0.leased {
-            Some(Leased { lease, half, .. }) if ahead && offer.len() > 1 => Some(*half - *lease / 8),
+            Some(Leased { lease, half, .. }) if ahead && offer.len() > 1 => {
+                Some((*half - *lease / 8).max(began + *lease / 8).min(*half))
+            }
             _ => None,
         };
         let is_late = || limit.is_some_and(|limit| Instant::now() > limit);

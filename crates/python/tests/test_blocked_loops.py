@@ -242,6 +242,7 @@ def test_messages_that_arrive_while_the_loop_is_blocked_are_leased_again(how: st
         got = await receiving
         assert sorted(one.payload for one in got) == list(range(10))
         assert {one.attempts for one in got} == {1}, "no attempt was counted"
+        assert consumer._next_count == consumer._prefetch, "no payload takes long to decode"
         await queue.ack(got)
         assert (await queue.stats()).messages == 0
 

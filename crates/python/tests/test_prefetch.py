@@ -157,6 +157,18 @@ def test_messages_that_take_long_to_decode_lose_no_lease(face: str, url: str, ru
     assert queue.stats().messages == queue.stats().dead == 0
 
 
+def test_messages_of_a_late_caller_are_decoded_while_they_last(queue: Queue[int], url: str) -> None:
+    db = Db.connect(url)
+    db.alter_queue("numbers", lease=4)
+    offer = db.queue("numbers", int).native.lease(None, 10)
+    leased = time.monotonic()
+    while time.monotonic() < leased + 1.6:  # the messages are released after 2 s
+        time.sleep(0.01)
+    got = offer.accept(queue.codec.decode, True)
+    assert got is not None and len(offer.rest(got)) == len(got) == 10
+    queue.ack(got)
+
+
 def test_second_task_cannot_iterate_while_the_first_waits(queue: Queue[int], url: str, run: Any) -> None:
     async def story() -> None:
         queue.purge()

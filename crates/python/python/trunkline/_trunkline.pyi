@@ -98,7 +98,8 @@ class Offer:
 
         If ``ahead`` is true, leased messages that do not ``begin`` are released when half of their
         lease has passed. If decoding several messages takes almost that long, all are released, and
-        the method returns ``None``.
+        the method returns ``None``. A late caller has an eighth of the lease for decoding, but not
+        beyond the half.
         """
     @overload
     def accept(self, decode: Callable[[bytes], T], ahead: bool = False) -> list[Message[T]] | None: ...

@@ -89,8 +89,7 @@ class Consumer(Prefetched[T]):
                     return message
             with self._fetching() as lease:
                 offer = await self._next(self._next_count, self._takes, None, lease)
-            self._offer = None if self._takes else offer
-            self._accepted(offer.accept(self._queue.codec.decode, not self._takes))
+            self._accept(offer, self._queue.codec.decode)
 
     def close(self) -> None:
         """Releases the prefetched messages, and stops waiting for direct messages. The consumer can

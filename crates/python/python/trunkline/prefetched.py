@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -50,14 +50,17 @@ class Prefetched(Generic[T]):
         finally:
             self._is_fetching = False
 
-    def _accepted(self, messages: list[Message[T]] | None) -> None:
+    def _accept(self, offer: Offer, decode: Callable[[bytes], T]) -> None:
         """Keeps the iteration's next messages. If they were released because their decoding took too
         long, requests half as many next, and then one more each time."""
-        if messages is None:
-            self._next_count = max(1, self._next_count // 2)
-        else:
+        self._offer = None if self._takes else offer
+        was_late = not len(offer)  # no payload was decoded before they were released
+        messages = offer.accept(decode, not self._takes)
+        if messages is not None:
             self._next_count = min(self._prefetch, self._next_count + 1)
             self._ahead.extend(messages)
+        elif not was_late:
+            self._next_count = max(1, self._next_count // 2)
 
     def _end_direct(self) -> NativeConsumer | None:
         """Replaces the native consumer if it may wait for direct messages, and returns it. When it

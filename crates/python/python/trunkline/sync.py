@@ -230,8 +230,7 @@ class Consumer(Prefetched[T]):
                     return message
             with self._fetching() as lease:
                 offer = self._native.next(None, self._next_count, self._takes, None, lease)
-            self._offer = None if self._takes else offer
-            self._accepted(offer.accept(self._queue.codec.decode, not self._takes))
+            self._accept(offer, self._queue.codec.decode)
 
     def close(self) -> None:
         """Releases the prefetched messages, stops waiting for direct messages, and waits until that
