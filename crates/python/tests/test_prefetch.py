@@ -194,6 +194,38 @@ def test_second_task_cannot_iterate_while_the_first_waits(queue: Queue[int], url
     run(story())
 
 
+def test_task_iterates_at_once_after_it_has_cancelled_another(queue: Queue[int], url: str, run: Any) -> None:
+    async def story() -> None:
+        queue.purge()
+        theirs = await _opened(url)
+        async with theirs.consumer() as messages:
+            waiting = asyncio.ensure_future(messages.__anext__())  # type: ignore[arg-type]
+            await asyncio.sleep(0)  # the call has begun
+            waiting.cancel()
+            enqueued = asyncio.ensure_future(theirs.enqueue(1))
+            got = await messages.__anext__()  # the cancelled task has not run yet
+            assert got.payload == 1 and waiting.cancelled()
+            await enqueued
+            await theirs.ack(got)
+
+    run(story())
+
+
+def test_tasks_that_take_messages_share_a_consumer(queue: Queue[int], url: str, run: Any) -> None:
+    async def story() -> None:
+        queue.purge()
+        theirs = await _opened(url)
+        async with theirs.consumer(guarantee="at most once") as messages:
+            tasks = [asyncio.ensure_future(messages.__anext__()) for _ in range(2)]  # type: ignore[arg-type]
+            await asyncio.sleep(0)  # the calls have begun
+            await theirs.enqueue_many(range(2))
+            got = await asyncio.gather(*tasks)
+        assert sorted(one.payload for one in got) == [0, 1]
+        assert queue.stats().messages == 0
+
+    run(story())
+
+
 def test_second_thread_cannot_iterate_while_the_first_waits(queue: Queue[int]) -> None:
     queue.purge()
     got = list[int]()

@@ -38,7 +38,7 @@ class Consumer(Prefetched[T]):
     garbage-collected, or when half of their lease has passed, even if the event loop is blocked at
     that time. If decoding the payloads takes that long, the iteration leases fewer messages. The
     lease time of an iteration is the queue's at the time when :meth:`Db.queue` opened it. With the
-    guarantee at most once, an iteration takes one message at a time.
+    guarantee at most once, an iteration takes one message at a time, and several tasks may iterate.
     """
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
@@ -83,12 +83,21 @@ class Consumer(Prefetched[T]):
         while True:
             if self._process != os.getpid():
                 self.close()
+            if self._takes:
+                if taken := await self.take(1):
+                    return taken[0]
+                continue  # its payload could not be read
             while self._ahead:
                 message = self._ahead.popleft()
                 if self._offer is None or self._offer.begin(message):
                     return message
+            if self._is_fetching:
+                # A task that was cancelled just now ends its wait in this turn of the loop.
+                await asyncio.sleep(0)
+                if not self._is_fetching:
+                    continue
             with self._fetching() as lease:
-                offer = await self._next(self._next_count, self._takes, None, lease)
+                offer = await self._next(self._next_count, False, None, lease)
             self._accept(offer, self._queue.codec.decode)
 
     def close(self) -> None:

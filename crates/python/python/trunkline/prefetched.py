@@ -24,19 +24,20 @@ class Prefetched(Generic[T]):
         self._native = native_queue.consumer(self._wait)
         #: True if the native consumer may wait for direct messages.
         self._is_direct = False
-        self._prefetch = 1 if takes else max(1, prefetch)
+        self._prefetch = max(1, prefetch)
         #: The number of messages that the iteration requests next, at most `_prefetch`.
         self._next_count = self._prefetch
+        #: True if the iteration takes messages, one at a time. It prefetches none.
         self._takes = takes
         self._ahead: deque[Message[T]] = deque()
-        #: The offer that contained the prefetched messages, if they are leased.
+        #: The offer that contained the prefetched messages.
         self._offer: Offer | None = None
         #: True while the iteration waits for its next messages.
         self._is_fetching = False
         self._process = os.getpid()
 
     @contextmanager
-    def _fetching(self) -> Generator[float | None, None, None]:
+    def _fetching(self) -> Generator[float, None, None]:
         """Returns a context for the wait for the iteration's next messages, with their lease time.
         Raises an error if another task or thread waits: this object keeps one offer, so the
         messages of the other offer could not begin."""
@@ -46,16 +47,16 @@ class Prefetched(Generic[T]):
         try:
             # The queue's own lease time may be shorter by now, so the call names the time that this
             # consumer counts on.
-            yield None if self._takes else self._native_queue.lease_seconds
+            yield self._native_queue.lease_seconds
         finally:
             self._is_fetching = False
 
     def _accept(self, offer: Offer, decode: Callable[[bytes], T]) -> None:
         """Keeps the iteration's next messages. If they were released because their decoding took too
         long, requests half as many next, and then one more each time."""
-        self._offer = None if self._takes else offer
+        self._offer = offer
         was_late = not len(offer)  # no payload was decoded before they were released
-        messages = offer.accept(decode, not self._takes)
+        messages = offer.accept(decode, True)
         if messages is not None:
             self._next_count = min(self._prefetch, self._next_count + 1)
             self._ahead.extend(messages)

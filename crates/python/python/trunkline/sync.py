@@ -220,6 +220,10 @@ class Consumer(Prefetched[T]):
         while True:
             if self._process != os.getpid():
                 self.close()
+            if self._takes:
+                if taken := self.take(1):
+                    return taken[0]
+                continue  # its payload could not be read
             while self._ahead:
                 message = self._ahead[0]
                 begins = self._offer is None or self._offer.begin(message)
@@ -229,7 +233,7 @@ class Consumer(Prefetched[T]):
                 if begins:
                     return message
             with self._fetching() as lease:
-                offer = self._native.next(None, self._next_count, self._takes, None, lease)
+                offer = self._native.next(None, self._next_count, False, None, lease)
             self._accept(offer, self._queue.codec.decode)
 
     def close(self) -> None:
