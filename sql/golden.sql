@@ -2813,14 +2813,25 @@ function do_lanesin_orders(holder bigint) returns double precision language plpg
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
+    held float8;
     rests timestamptz;
 begin
-    if not false and exists (
+    if true then
+        held := trunkline."do_allowedin_orders"();
+    end if;
+    -- As in do_lanes_, a holder reads its partitions that no other worker requests, and free
+    -- partitions while it has fewer than its share.
+    if held is null and not false and exists (
         select from trunkline."lane_orders" h,
              lateral (select q.keys from trunkline."queue_orders" q
                       where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock
                       order by q.place, q.id + 0 limit 1) f
-        where h.lane in (select w.lane from trunkline."line_orders" w) and (h.holder = holder or h.held_until <= clock)
+        where h.lane in (select w.lane from trunkline."line_orders" w)
+          and case when h.held_until > clock then h.holder = holder and h.wanted_until <= clock
+                   else (select count(*) filter (where s.holder = holder)
+                                < (64 + count(distinct s.holder) filter (where s.holder <> holder))
+                                  / (count(distinct s.holder) filter (where s.holder <> holder) + 1)
+                         from trunkline."lane_orders" s where s.lane >= 0 and s.held_until > clock) end
           and exists (select from unnest(f.keys) k(key) join trunkline."line_orders" w on w.lane = h.lane and w.key = k.key)) then
         return 0;
     end if;
@@ -2831,12 +2842,12 @@ begin
     if rests is not null then
         return -extract(epoch from rests - clock);
     end if;
-    return extract(epoch from least(
+    return least(held, extract(epoch from least(
         (select q.due_at from trunkline."queue_orders" q where q.due_at > clock order by q.due_at, q.id + 0 limit 1),
         case when null::float8 is not null then (
             select min(w.until) from trunkline."lane_orders" h join trunkline."line_orders" w on w.lane = h.lane
             where h.holder = holder and h.held_until > clock and w.until > clock) end,
-        (select min(h.held_until) from trunkline."lane_orders" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder)) - clock)::float8;
+        (select min(h.held_until) from trunkline."lane_orders" h where h.lane >= 0 and h.held_until > clock and h.holder <> holder)) - clock)::float8);
 end ;
 
 function do_lease_emails(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload jsonb[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 

@@ -69,8 +69,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Returns the time until a message of the partitions will be due, and whether a message is due
-    /// but not available yet.
+    /// Returns the time until a message of the partitions will be due, or until the limits allow
+    /// one. Also returns whether a message is due but not available yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
         let due_in: Option<f64> =

@@ -229,3 +229,54 @@ async fn workers_of_a_paused_queue_sleep_before_a_waiting_keys_backlog() {
     db.pause_queue("q").await.expect("paused");
     assert_ne!(again().await, Some(true));
 }
+
+/// Returns true if the holder, which has found nothing, must call again at once.
+async fn calls_again(sql: &Client, holder: i64) -> bool {
+    let again = "select coalesce(trunkline.do_lanesin_q($1) = 0, false)";
+    sql.query_one(again, &[&holder]).await.expect("asked").get(0)
+}
+
+/// A limit keeps a worker from moving messages, and so does another worker that requests the
+/// partition.
+#[tokio::test]
+async fn workers_that_may_lease_nothing_sleep_before_a_waiting_keys_backlog() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
+    queue.enqueue(nth(1, 0)).await.expect("enqueued");
+    let leased = sql.query("select from trunkline.do_lanes_q(1, '1 hour', 1)", &[]).await.expect("leased");
+    assert_eq!(leased.len(), 1, "the holder keeps the partition");
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    sql.execute("select trunkline.do_line_q('{key 0}', '{3600}')", &[]).await.expect("it rests");
+    assert!(calls_again(&sql, 1).await);
+
+    db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
+    assert!(!calls_again(&sql, 1).await, "a message is leased");
+    db.limit_queue("q", &Limits::none().per_second(0.01).burst(1)).await.expect("limited");
+    assert!(calls_again(&sql, 1).await, "a message is allowed");
+    sql.batch_execute("update trunkline.bucket set tokens = 0, filled_at = clock_timestamp()").await.expect("empty");
+    let pause: f64 = sql.query_one("select trunkline.do_lanesin_q(1)", &[]).await.expect("asked").get(0);
+    assert!(pause > 1.0 && pause <= 100.0, "until the limit allows a message: {pause}");
+    db.limit_queue("q", &Limits::none()).await.expect("unlimited");
+
+    let requested = "update trunkline.lane_q set wanted_until = now() + interval '1 minute' where lane >= 0";
+    sql.batch_execute(requested).await.expect("requested");
+    assert!(!calls_again(&sql, 1).await, "another worker requests the partition");
+    let withdrawn = "update trunkline.lane_q set wanted_until = '-infinity' where lane >= 0";
+    sql.batch_execute(withdrawn).await.expect("withdrawn");
+    assert!(calls_again(&sql, 1).await);
+}
+
+/// The partition with the backlog is free.
+#[tokio::test]
+async fn only_workers_with_too_few_partitions_call_again_for_a_free_one() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(settings().partitions(4)).await;
+    queue.enqueue(nth(0, 0)).await.expect("enqueued");
+    sql.execute("select trunkline.do_line_q('{key 0}', '{3600}')", &[]).await.expect("it rests");
+    let two_and_one = "update trunkline.lane_q h
+                       set holder = case when o.nr < 3 then 1 else 2 end, held_until = now() + interval '1 hour'
+                       from (select l.lane, row_number() over (order by l.lane) as nr from trunkline.lane_q l
+                             where l.lane >= 0 and l.lane not in (select q.lane from trunkline.queue_q q)) o
+                       where h.lane = o.lane";
+    assert_eq!(sql.execute(two_and_one, &[]).await.expect("held"), 3);
+    assert!(!calls_again(&sql, 1).await, "it has its share");
+    assert!(calls_again(&sql, 2).await);
+}
