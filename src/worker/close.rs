@@ -19,9 +19,9 @@ impl<T: Payload> Station<T> {
         let waiting = self.held().give_up_waiting();
         let mut finish = pin!(async {
             // Does both at once, because the release waits if another session has locked a message.
-            join(self.release_at_end(&waiting), self.finish()).await;
-            let kept = self.held().give_back(); // in a queue with keys: for the next heartbeat
-            self.release_at_end(&kept).await;
+            join(self.release(&waiting), self.finish()).await;
+            let kept = self.held().give_back(); // in a queue with keys: what has gone back since
+            self.release(&kept).await;
         });
         if limit.run_until_cancelled(&mut finish).await.is_some() {
             return;
@@ -35,7 +35,7 @@ impl<T: Payload> Station<T> {
         let given_up = self.held().give_up_running();
         self.count(&given_up);
         self.changed.notify_one();
-        let last_words = join(self.release_at_end(&given_up.leases), finish);
+        let last_words = join(self.release(&given_up.leases), finish);
         let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
     }
 

@@ -61,7 +61,7 @@ impl<T: Payload> Drop for StepExchange<T> {
             let unreadable = dequeued.unreadable.iter().flat_map(Unreadable::leases);
             let leases: Vec<Lease> = dequeued.messages.iter().map(Message::lease).chain(unreadable).collect();
             station.changed.notify_one();
-            station.release_at_end(&leases).await;
+            station.release(&leases).await;
         });
     }
 }

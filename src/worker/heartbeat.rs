@@ -23,21 +23,6 @@ fn pause(failures: u32, lease: Duration) -> Duration {
     BEAT.1.saturating_mul(1 << failures.min(16)).min(lease / 12)
 }
 
-/// Messages that are being given back. The runner does not end before this value is dropped.
-struct GivingBack<'a, T: Payload> {
-    station: &'a Station<T>,
-    count: usize,
-}
-
-impl<T: Payload> Drop for GivingBack<'_, T> {
-    fn drop(&mut self) {
-        if self.count > 0 {
-            self.station.held().given_back(self.count);
-            self.station.changed.notify_one();
-        }
-    }
-}
-
 impl<T: Payload> Station<T> {
     /// Runs the heartbeat in a separate task, so that a handler that blocks its thread does not
     /// delay the renewal of other leases.
@@ -76,11 +61,7 @@ impl<T: Payload> Station<T> {
                 });
             }
             if !beat.release.is_empty() {
-                let station = self.clone();
-                releasing.spawn(async move {
-                    let _underway = GivingBack { station: &station, count: beat.release.len() };
-                    station.release(&beat.release).await;
-                });
+                releasing.spawn(self.clone().release_counted(beat.release));
             }
             if !check.is_empty() {
                 let station = self.clone();

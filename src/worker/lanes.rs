@@ -26,6 +26,8 @@ const LEAST: Duration = Duration::from_millis(5);
 /// The number of consecutive lease statements that may miss a due message. After that, a draining
 /// worker no longer waits for the message.
 const MISSES: u32 = 3;
+/// The time for which the runner waits for a release. Another session may have locked a message.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -98,12 +100,10 @@ impl<T: Payload> Station<T> {
     }
 
     /// Gives back messages that wait behind failed ones. Also lets keys that have enough messages
-    /// in this worker rest.
-    pub async fn give_back(&self) {
-        let (back, full) = {
-            let mut held = self.held();
-            (held.give_back(), held.full())
-        };
+    /// in this worker rest. Waits for the release, because until then the next lease may return
+    /// messages that must go back, too. After a while, the release continues in its own task.
+    pub async fn give_back(self: &Arc<Self>) {
+        let full = self.held().full();
         if !full.is_empty() {
             let (keys, rests): (Vec<&str>, Vec<f64>) =
                 full.iter().map(|(key, rest)| (&**key, rest.as_secs_f64())).unzip();
@@ -112,7 +112,11 @@ impl<T: Payload> Station<T> {
                 debug!(queue = self.name(), %error, "keys not moved to backlogs of their own");
             }
         }
-        self.release(&back).await;
+        let back = self.held().gives_back();
+        if !back.is_empty() {
+            let released = tokio::spawn(self.clone().release_counted(back));
+            let _ = timeout(PATIENCE, released).await;
+        }
     }
 
     /// Starts waiting messages when the buckets of their keys allow it.

@@ -1,6 +1,6 @@
 //! Releases messages that the worker does not start, or whose handlers it has dropped.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use tokio::time::sleep;
 use tracing::warn;
@@ -18,28 +18,18 @@ use crate::{
 type NotReleased = Vec<(Lease, Error)>;
 
 impl<T: Payload> Station<T> {
+    /// Releases messages that are counted as being given back: see [`Station::release`]. The runner
+    /// does not end before that.
+    pub fn release_counted(self: Arc<Self>, leases: Vec<Lease>) -> impl Future<Output = ()> + Send {
+        GivingBack { station: self, leases }.release()
+    }
+
     /// Releases messages without counting the attempts. If the connection is lost, repeats the
-    /// release until the leases end. In a queue with keys, the next heartbeat repeats it, because
-    /// the runner leases nothing during this call. Messages that the server refuses to release are
-    /// due again when their leases end.
+    /// release until it succeeds or the leases have ended. Messages that the server refuses to
+    /// release are due again when their leases end.
     pub async fn release(&self, leases: &[Lease]) {
-        if self.holder.is_none() {
-            return self.release_at_end(leases).await;
-        }
-        let cut_off = self.try_release(leases, false).await;
-        self.not_released(&cut_off);
-    }
-
-    /// Releases messages like [`Station::release`], but relies on no heartbeat, because the runner
-    /// ends.
-    pub async fn release_at_end(&self, leases: &[Lease]) {
-        let cut_off = self.try_release(leases, false).await;
-        self.repeat_release(cut_off).await;
-    }
-
-    /// Repeats a release whose connection was lost, until it succeeds or the leases have ended.
-    async fn repeat_release(&self, mut cut_off: NotReleased) {
         let (began, mut outage, mut may_be_done) = (Instant::now(), Outage::default(), false);
+        let mut cut_off = self.try_release(leases, may_be_done).await;
         while let Some((_, error)) = cut_off.first() {
             if began.elapsed() > self.lease {
                 return self.not_released(&cut_off);
@@ -98,6 +88,25 @@ impl<T: Payload> Station<T> {
         let leases: Vec<Lease> = failed.iter().map(|(lease, _)| *lease).collect();
         self.held().give_back_again(&leases);
         warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
+    }
+}
+
+/// Messages that are being given back. Dropping this value ends their count.
+struct GivingBack<T: Payload> {
+    station: Arc<Station<T>>,
+    leases: Vec<Lease>,
+}
+
+impl<T: Payload> GivingBack<T> {
+    async fn release(self) {
+        self.station.release(&self.leases).await;
+    }
+}
+
+impl<T: Payload> Drop for GivingBack<T> {
+    fn drop(&mut self) {
+        self.station.held().given_back(self.leases.len());
+        self.station.changed.notify_one();
     }
 }
 

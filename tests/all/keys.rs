@@ -7,6 +7,7 @@ mod fair;
 mod histories;
 mod held_back;
 mod lanes_in_sql;
+mod locked;
 mod many_waiting;
 mod more_lanes;
 mod moved;

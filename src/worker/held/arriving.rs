@@ -23,6 +23,9 @@ impl<T> Held<T> {
         if !messages.is_empty() || !unreadable.is_empty() {
             self.misses = 0;
         }
+        if let Some(order) = &mut self.order {
+            order.arriving(self.underway > 0);
+        }
         // If keys have a rate, the partition's next worker relies on the latest time at which this
         // worker may start a message.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);

@@ -16,6 +16,14 @@ impl<T> Held<T> {
         self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }
 
+    /// Removes and returns leases like [`Held::give_back`], and counts them. The caller releases
+    /// them, and then passes their number to [`Held::given_back`].
+    pub fn gives_back(&mut self) -> Vec<Lease> {
+        let back = self.give_back();
+        self.underway += back.len();
+        back
+    }
+
     /// Removes and returns the keys that have enough messages in this worker, each with the time
     /// for which it may rest.
     pub fn full(&mut self) -> Vec<(Arc<str>, Duration)> {
@@ -53,10 +61,62 @@ impl<T> Held<T> {
         are_some
     }
 
-    /// Keeps leases that could not be given back, so that the next try includes them.
+    /// Gives leases back that could not be released, if they bar a key. The next try includes them.
     pub fn give_back_again(&mut self, leases: &[Lease]) {
         if let Some(order) = &mut self.order {
             order.again(leases);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::{
+        queue::message::{Message, metadata::Metadata},
+        worker::groups::{Decision, ToSettle},
+    };
+
+    fn of_key(id: i64, attempt: i32) -> Message<()> {
+        Message {
+            id,
+            attempt,
+            enqueued_at: SystemTime::UNIX_EPOCH,
+            payload: (),
+            metadata: Metadata::new(),
+            key: Some("a key".into()),
+            rate: None,
+            ran_out: false,
+            released: 0,
+        }
+    }
+
+    /// Later messages of the key would be leased and released in a loop.
+    #[test]
+    fn key_rests_while_a_release_takes_long() {
+        let now = Instant::now();
+        let mut held = Held::new(Duration::from_secs(30), Some(1), now);
+        held.fetching(now);
+        held.leased(vec![of_key(1024, 1), of_key(1025, 1)], Vec::new(), now);
+        let nr = held.hand();
+        held.next(nr, 1, false, now).expect("it may start");
+        held.finish(nr, [Decision::Retry(Duration::ZERO, "by chance".to_owned())], now);
+        assert_eq!(held.settle().len(), 1);
+        held.settled(1, ToSettle::default(), now);
+        held.confirm([Lease { id: 1024, attempt: 1 }]);
+        let back = held.gives_back();
+        assert_eq!((&back[..], held.is_given_back()), (&[Lease { id: 1025, attempt: 1 }][..], false));
+
+        let arrives = |held: &mut Held<()>, id| {
+            held.fetching(now);
+            held.leased(vec![of_key(id, 1)], Vec::new(), now);
+            (held.give_back(), held.full().into_iter().map(|(_, rest)| rest).collect::<Vec<_>>())
+        };
+        let later = |id| vec![Lease { id, attempt: 1 }];
+        assert_eq!(arrives(&mut held, 2048), (later(2048), vec![Duration::from_millis(50)]));
+        held.given_back(1);
+        assert_eq!(arrives(&mut held, 3072), (later(3072), vec![]), "no release is running");
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Messages behind a failed message go back to the queue. Their key is then barred until the server
 //! confirms their release and the current lease statement has returned. That statement may return
-//! messages of the key that belong behind the released ones.
+//! messages of the key that belong behind the released ones. If a lease returns more of them while
+//! the release is running, the key rests: another session may have locked a message for long.
 //!
 //! A key with a rate has a token bucket. Messages that may not start yet wait for at most an eighth
 //! of the lease time. Later messages go back, and the key rests.
@@ -55,6 +56,8 @@ pub(super) struct Order<T> {
     /// True if the earliest time in `opening` has become earlier.
     is_sooner: bool,
     is_fetching: bool,
+    /// True if a release is running while messages arrive.
+    is_releasing: bool,
     /// The number of messages from the current lease statement that were kept.
     kept: usize,
     /// The number of messages from the current lease statement that were not kept.
@@ -77,6 +80,7 @@ impl<T> Order<T> {
             opening: BinaryHeap::new(),
             is_sooner: false,
             is_fetching: false,
+            is_releasing: false,
             kept: 0,
             refused: 0,
             most: usize::MAX,
@@ -124,6 +128,7 @@ impl<T> Order<T> {
                 self.full.insert(name.clone(), bucket.rest(key.behind.len(), now, self.lease / 16));
             }
             None if !is_kept && key.behind.len() >= self.behind => drop(self.full.insert(name.clone(), self.rest)),
+            _ if self.is_releasing && key.ending > 0 => drop(self.full.insert(name.clone(), REST.1)),
             _ => {}
         }
         if is_kept {
@@ -285,6 +290,8 @@ impl<T> Order<T> {
         self.back.push(lease);
     }
 
+    /// Gives leases back again whose end the server has not confirmed, because they bar their keys.
+    /// Leases that bar no key end by themselves.
     pub fn again(&mut self, leases: &[Lease]) {
         self.back.extend(leases.iter().filter(|lease| self.ending.contains_key(lease)));
     }
@@ -295,6 +302,11 @@ impl<T> Order<T> {
 
     pub fn fetching(&mut self) {
         self.is_fetching = true;
+    }
+
+    /// Records whether a release is running while the messages of a lease statement arrive.
+    pub fn arriving(&mut self, is_releasing: bool) {
+        self.is_releasing = is_releasing;
     }
 
     /// Ends the current lease statement: adapts the number of messages to lease at once, and

@@ -8,9 +8,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::Client;
-use trunkline::{Attempt, Failure, Message, Settings, Wait, Worker};
+use trunkline::{Attempt, Db, Draft, Failure, Message, Queue, Settings, Wait, Worker};
+use trunkline_embedded::{DelayProxy, Hold};
 
-use crate::fixture::{Place, Runs, SOON, connect, enqueued, eventually, one_waits, place, within};
+use crate::fixture::{Place, Runs, SOON, cluster, connect, enqueued, eventually, one_waits, place, through, within};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_message_holds_up_no_other_renewal() {
@@ -100,10 +101,29 @@ impl HeldUp {
     const MESSAGES: i64 = 1000;
 
     async fn place() -> Place<i64> {
-        place(Settings::new("int8").max_batch(1).max_attempts(1).lease(Duration::from_secs(600))).await
+        Self::with_keys(None).await
     }
 
-    async fn start(Place { queue, sql, url, .. }: &Place<i64>) -> Self {
+    /// Creates a queue. If `per_key` is set, each message has a key of its own.
+    async fn with_keys(per_key: Option<u32>) -> Place<i64> {
+        let settings = Settings::new("int8").max_batch(1).max_attempts(1).lease(Duration::from_secs(600));
+        let Some(per_key) = per_key else {
+            let place = place(settings).await;
+            enqueued(&place.queue, Self::MESSAGES).await;
+            return place;
+        };
+        let place = place(settings.partitions(1).per_key(per_key)).await;
+        let drafts: Vec<_> = (0..Self::MESSAGES).map(|nr| Draft::new(nr).key(format!("key {nr}"))).collect();
+        place.queue.enqueue_many(&drafts).await.expect("enqueued");
+        place
+    }
+
+    async fn start(place: &Place<i64>) -> Self {
+        Self::start_with(place, place.queue.clone()).await
+    }
+
+    /// Starts the worker with this handle of the queue.
+    async fn start_with(Place { queue, sql, url, .. }: &Place<i64>, handle: Queue<i64>) -> Self {
         let waits = "create function public.hold_up() returns trigger language plpgsql as
                          $$ begin perform pg_advisory_xact_lock_shared(7); return new; end $$;
                      create trigger hold_up before update on trunkline.queue_q for each row
@@ -111,11 +131,10 @@ impl HeldUp {
         sql.batch_execute(waits).await.expect("created");
         let holder = connect(url).await;
         holder.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
-        enqueued(queue, Self::MESSAGES).await;
         let (gate, (starts, mut started)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
         let opens = gate.clone();
         // The first messages are quick, so that the worker prefetches some.
-        let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
+        let worker = Worker::with_attempt(handle, move |message: Message<i64>, attempt: Attempt<i64>| {
             let (gate, starts) = (opens.clone(), starts.clone());
             async move {
                 if message.payload >= 300 {
@@ -152,28 +171,69 @@ async fn cancelled_handler_is_notified_while_a_release_waits() {
 /// A heartbeat gives the messages back, or a shutdown does.
 #[tokio::test(flavor = "multi_thread")]
 async fn release_is_repeated_after_a_lost_connection() {
-    for stops_first in [true, false] {
-        let place = HeldUp::place().await;
-        let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start(&place).await;
-        let Place { queue, sql, .. } = &place;
-        if !stops_first {
-            eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+    for per_key in [None, Some(1), Some(4)] {
+        for stops_first in [true, false] {
+            release_is_repeated(per_key, stops_first).await;
         }
-        let stopping = tokio::spawn(runs.stop());
-        // After half a second, the release waits on a connection of its own.
-        let cut = "select count(*) filter (where pg_terminate_backend(pid, 10000)) > 0 from pg_stat_activity
-                   where wait_event = 'advisory' and datname = current_database()
-                     and clock_timestamp() - query_start > '700 ms'";
-        eventually("its connection is cut", || async { sql.query_one(cut, &[]).await.expect("cut").get(0) }).await;
-        HeldUp::unlock(&holder).await;
-        gate.add_permits(1);
-        let summary = stopping.await.expect("no panic");
-        let released = "select sum(released) from trunkline.queue_q";
-        let released: i64 = sql.query_one(released, &[]).await.expect("read").get(0);
-        assert!(released > 0, "some were prefetched");
-        assert_eq!((summary.released, summary.lost), (released as u64, 0), "{summary:?}");
+    }
+}
+
+async fn release_is_repeated(per_key: Option<u32>, stops_first: bool) {
+    let place = HeldUp::with_keys(per_key).await;
+    let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start(&place).await;
+    let Place { queue, sql, .. } = &place;
+    if !stops_first {
+        eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+    }
+    let stopping = tokio::spawn(runs.stop());
+    // After half a second, the release waits on a connection of its own.
+    let cut = "select count(*) filter (where pg_terminate_backend(pid, 10000)) > 0 from pg_stat_activity
+               where wait_event = 'advisory' and datname = current_database()
+                 and clock_timestamp() - query_start > '700 ms'";
+    eventually("its connection is cut", || async { sql.query_one(cut, &[]).await.expect("cut").get(0) }).await;
+    HeldUp::unlock(&holder).await;
+    gate.add_permits(1);
+    let summary = stopping.await.expect("no panic");
+    assert_eq!((summary.released, summary.lost), (released(sql).await, 0), "{summary:?}");
+    let due = "select count(*) from trunkline.queue_q where due_at <= clock_timestamp() and attempt = released";
+    let due: i64 = sql.query_one(due, &[]).await.expect("counted").get(0);
+    assert_eq!(due as u64 + summary.done, HeldUp::MESSAGES as u64, "all are due at once, and no attempt is counted");
+    if per_key.is_none() {
         let due = queue.lease(HeldUp::MESSAGES as usize).await.expect("leased");
         assert_eq!(due.len() as u64 + summary.done, HeldUp::MESSAGES as u64, "all are due at once");
         assert!(due.iter().all(|message| message.attempts() == 1), "no attempt is counted");
+    }
+}
+
+/// Returns the number of released messages.
+async fn released(sql: &Client) -> u64 {
+    let released = "select sum(released) from trunkline.queue_q";
+    let released: i64 = sql.query_one(released, &[]).await.expect("read").get(0);
+    assert!(released > 0, "some were prefetched");
+    released as u64
+}
+
+/// The server has released the messages before the connection is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn release_whose_reply_is_lost_counts() {
+    for per_key in [None, Some(1), Some(4)] {
+        let place = HeldUp::with_keys(per_key).await;
+        let proxy = DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO).expect("started");
+        let way = format!("host=127.0.0.1 port={} sslmode=disable", proxy.addr().port());
+        let far = Db::connect(&through(&place.url, &way)).await.expect("connected");
+        let handle = far.queue("q").await.expect("opened");
+        let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start_with(&place, handle).await;
+        let sql = &place.sql;
+        eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+        proxy.hold(Hold::Answers);
+        HeldUp::unlock(&holder).await;
+        let done = "select exists (select from trunkline.queue_q where released > 0)";
+        eventually("they are released", || async { sql.query_one(done, &[]).await.expect("read").get(0) }).await;
+        proxy.cut_all(); // loses the reply
+        proxy.hold(Hold::Nothing);
+        let stopping = tokio::spawn(runs.stop());
+        gate.add_permits(1);
+        let summary = stopping.await.expect("no panic");
+        assert_eq!((summary.released, summary.lost), (released(sql).await, 0), "{per_key:?}: {summary:?}");
     }
 }
