@@ -17,6 +17,10 @@ use crate::worker::station::Station;
 /// The bounds of the heartbeat's interval, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
+/// The maximum number of releases at the same time. One may wait for a lock, or for a server that
+/// does not answer.
+const RELEASES: usize = 4;
+
 /// Returns the pause after a failed renewal. It grows with the number of failures in a row, but
 /// several more tries follow while the lease lasts.
 fn pause(failures: u32, lease: Duration) -> Duration {
@@ -40,7 +44,7 @@ impl<T: Payload> Station<T> {
             }
             while releasing.try_join_next().is_some() || checking.try_join_next().is_some() {}
             let now = Instant::now();
-            let beat = self.held().beat(now, renewing.is_empty(), releasing.is_empty());
+            let beat = self.held().beat(now, renewing.is_empty(), releasing.len() < RELEASES);
             let check = if checking.is_empty() { self.held().check(now) } else { Vec::new() };
             if beat.changed {
                 self.changed.notify_one();

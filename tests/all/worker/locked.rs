@@ -168,6 +168,30 @@ async fn cancelled_handler_is_notified_while_a_release_waits() {
     assert_eq!(runs.stop().await.lost, 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn release_that_waits_holds_up_no_later_release() {
+    let place = HeldUp::place().await;
+    let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start(&place).await;
+    let Place { queue, sql, .. } = &place;
+    eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
+    // Lets later releases pass. The first one continues to wait.
+    let passes = "create or replace function public.hold_up() returns trigger language plpgsql as
+                      $$ begin return new; end $$";
+    sql.batch_execute(passes).await.expect("replaced");
+    let later = enqueued(queue, 3 * HeldUp::MESSAGES).await;
+    // The worker handles all it can reach of the first messages, and then quickly some later ones.
+    gate.add_permits(HeldUp::MESSAGES as usize);
+    let released = "select exists (select from trunkline.queue_q where id >= $1 and released > 0)";
+    eventually("later messages are released", || async {
+        sql.query_one(released, &[&later[0]]).await.expect("read").get(0)
+    })
+    .await;
+    assert!(sql.query_one(WAITS, &[]).await.expect("read").get::<_, bool>(0), "the first release waits");
+    HeldUp::unlock(&holder).await;
+    gate.add_permits(4 * HeldUp::MESSAGES as usize);
+    assert_eq!(runs.stop().await.lost, 0);
+}
+
 /// A heartbeat gives the messages back, or a shutdown does.
 #[tokio::test(flavor = "multi_thread")]
 async fn release_is_repeated_after_a_lost_connection() {
