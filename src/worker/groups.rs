@@ -23,6 +23,8 @@ pub(super) enum Decision {
 pub(super) struct Failed {
     pub answer: Decision,
     pub at: Instant,
+    /// The id of the malformed row, if the message failed because of it.
+    pub row: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +32,14 @@ pub(super) struct Finished<A> {
     pub lease: Lease,
     pub until: Instant,
     pub answer: A,
+}
+
+impl Finished<Failed> {
+    /// Returns true if both messages failed because of the same malformed row. Such a row is
+    /// settled as a whole, because a split of it under its lease ends the lease.
+    pub fn shares_row(&self, other: &Self) -> bool {
+        self.answer.row.is_some() && self.answer.row == other.answer.row && self.lease.attempt == other.lease.attempt
+    }
 }
 
 /// Decisions to be settled. Acknowledgements have a separate list because they are frequent.

@@ -258,7 +258,10 @@ impl<T> Held<T> {
                 Decision::Lost => lost += 1,
                 _ if is_lost => lost += 1,
                 Decision::Done => answered.done.push(Finished { lease, until, answer: () }),
-                answer => answered.failed.push(Finished { lease, until, answer: Failed { answer, at: now } }),
+                answer => {
+                    let answer = Failed { answer, at: now, row: None };
+                    answered.failed.push(Finished { lease, until, answer });
+                }
             }
             self.groups.close(at);
         }

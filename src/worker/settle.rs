@@ -1,6 +1,9 @@
 //! Settles finished messages, together with the next lease.
 
-use std::time::{Duration, Instant};
+use std::{
+    iter::repeat_n,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::{join, join_all};
 use tracing::{debug, warn};
@@ -34,18 +37,18 @@ impl<T: Payload> Station<T> {
     ) -> (Dequeued<T>, Instant, Result<()>) {
         let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
         let ToSettle { done, failed } = &mut underway.settling;
-        let ends = join_all(failed.iter().map(|failed| self.end(failed)));
+        let ends = join_all(failed.chunk_by(Finished::<Failed>::shares_row).map(|failed| self.end(failed)));
         let lease = async { (self.ack_and_lease(done, n, linger).await, Instant::now()) };
         let ((leased, arrived), ended) = join(lease, ends).await;
-        let mut outcome = Ok(());
-        let mut ended = ended.into_iter();
-        failed.retain(|_| match ended.next() {
-            Some(Err(error)) => {
-                outcome = Err(error);
-                true
+        let (mut outcome, mut stays) = (Ok(()), Vec::with_capacity(failed.len()));
+        for (failed, ended) in failed.chunk_by(Finished::<Failed>::shares_row).zip(ended) {
+            stays.extend(repeat_n(ended.is_err(), failed.len()));
+            if ended.is_err() {
+                outcome = ended;
             }
-            _ => false,
-        });
+        }
+        let mut stays = stays.into_iter();
+        failed.retain(|_| stays.next() == Some(true));
         match leased {
             Ok(dequeued) => (dequeued, arrived, outcome),
             Err(error) => (Dequeued::default(), arrived, Err(error)),
@@ -115,28 +118,32 @@ impl<T: Payload> Station<T> {
         Ok((dequeued, lost.len()))
     }
 
-    async fn end(&self, Finished { lease, answer, until }: &Finished<Failed>) -> Result<()> {
+    /// Ends the lease of a failed message, or the leases of a malformed row.
+    async fn end(&self, failed: &[Finished<Failed>]) -> Result<()> {
+        let Some(Finished { answer, until, .. }) = failed.first() else { return Ok(()) };
+        let leases: Vec<Lease> = failed.iter().map(|failed| failed.lease).collect();
         let (outcome, end) = match &answer.answer {
             Decision::Retry(after, reason) => {
                 let after = after.saturating_sub(answer.at.elapsed());
-                match self.queue.retry_or_bury([lease], after, reason).await {
+                match self.queue.retry_or_bury(leases.iter().copied(), after, reason).await {
                     Ok(0) => (Ok(()), End::Retried),
                     Ok(_) => {
-                        let Lease { id, attempt } = *lease;
-                        warn!(
-                            queue = self.name(),
-                            id,
-                            attempt,
-                            outcome = "dead",
-                            reason,
-                            "dead letter: that was the last attempt"
-                        );
+                        for Lease { id, attempt } in &leases {
+                            warn!(
+                                queue = self.name(),
+                                id,
+                                attempt,
+                                outcome = "dead",
+                                reason,
+                                "dead letter: that was the last attempt"
+                            );
+                        }
                         (Ok(()), End::Dead)
                     }
                     Err(error) => (Err(error), End::Retried),
                 }
             }
-            Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
+            Decision::Bury(reason) => (self.queue.bury(leases.iter().copied(), reason).await, End::Dead),
             // only failures are settled here
             Decision::Done | Decision::Settled | Decision::Released | Decision::Lost => return Ok(()),
         };
@@ -144,15 +151,17 @@ impl<T: Payload> Station<T> {
             Ok(lost) => lost.len(),
             // Keeps the message in the order of its key until its lease ends, in a queue with keys.
             Err(error) if is_of_message(&error) => {
-                self.refused(*lease, &error);
-                self.held().confirm_at_the_end(*lease, *until);
-                self.lose(1);
+                for lease in &leases {
+                    self.refused(*lease, &error);
+                    self.held().confirm_at_the_end(*lease, *until);
+                }
+                self.lose(leases.len());
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        self.held().confirm([*lease]);
-        self.tally.add(end, 1 - lost);
+        self.held().confirm(leases.iter().copied());
+        self.tally.add(end, leases.len() - lost);
         self.lose(lost);
         Ok(())
     }

@@ -109,6 +109,26 @@ async fn leased_by_a_worker_that_does_not_wait_behind_them() {
     assert_eq!((summary.done, summary.dead), (1, 20), "{summary:?}");
 }
 
+/// The row has two dimensions. The worker retries it as a whole, because a split of the row under
+/// its lease would end the lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn leased_by_a_worker_in_a_row_that_cannot_be_split() {
+    let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;
+    let past = "alter table trunkline.queue_q disable trigger user;
+                insert into trunkline.queue_q (size, payload) values (4, '{{7,8},{9,10}}');
+                alter table trunkline.queue_q enable trigger user";
+    sql.batch_execute(past).await.expect("inserted");
+    let runs = Runs::start(Worker::new(queue, |_: Message<i64>| async { Ok::<(), Failure>(()) }));
+    let dead = "select count(*) = 4 from trunkline.dead_q where attempt = 2 and error like '%cannot be read as%'";
+    eventually("all four are dead", async || {
+        pass(&sql).await;
+        sql.query_one(dead, &[]).await.expect("counted").get(0)
+    })
+    .await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.retried, summary.dead, summary.lost), (4, 4, 0), "{summary:?}");
+}
+
 /// The row is inserted without a notification, which would end a wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn leased_with_others_by_a_consumer_that_does_not_wait_for_the_rest() {

@@ -60,13 +60,14 @@ impl<T> Held<T> {
 
     /// Fails the attempt of an unreadable message, or of each message in an unreadable row.
     fn fail(&mut self, unreadable: &Unreadable, now: Instant) {
-        let until = now + self.lease;
+        let (until, row) = (now + self.lease, (unreadable.count() > 1).then_some(unreadable.id));
         for (lease, key) in unreadable.leases_and_keys() {
             let group = self.groups.arrive(lease);
             if let (Some(order), Some(key)) = (&mut self.order, key) {
                 order.unreadable(&key, lease);
             }
-            let answer = Failed { answer: Decision::Retry(UNREADABLE_AGAIN, unreadable.reason.clone()), at: now };
+            let answer = Decision::Retry(UNREADABLE_AGAIN, unreadable.reason.clone());
+            let answer = Failed { answer, at: now, row };
             self.groups.answered(group).failed.push(Finished { lease, until, answer });
             self.groups.close(group);
         }
@@ -125,7 +126,7 @@ mod tests {
         let settling = held.settle();
         assert_eq!(leases(&settling), (vec![1024], vec![1025]));
         let answer = Decision::Retry(UNREADABLE_AGAIN, "it is null".to_owned());
-        assert_eq!(settling.failed[0].answer, Failed { answer, at: now });
+        assert_eq!(settling.failed[0].answer, Failed { answer, at: now, row: None });
 
         // The message behind it is released, and leased again, before the retry is confirmed.
         held.confirm([behind]);
