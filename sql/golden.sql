@@ -3961,17 +3961,29 @@ declare
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when null::float8 is null then interval '1 second'
         else least((64 + null::float8) / null::float8, 31536000) * interval '1 second' end;
+    kept timestamptz;
     messages bigint;
 begin
     if how = 0 and not trunkline."do_wrong_orders"() then
         return 0;
     end if;
     clock := trunkline.clock();
-    -- A session that has just committed may have served a partition after the clock was read.
-    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline."lane_orders" h
-                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
-                      (select max(q.enqueued_at) - clock from trunkline."queue_orders" q
-                       where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
+    if has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
+        -- Waits for no lock, because the caller may have locked rows that the other session needs.
+        select greatest(f.reached, f.shown) into kept from trunkline.floor f where f.queue = 'orders' for update skip locked;
+    end if;
+    if kept is null then
+        ahead := null;
+    else
+        -- A session that has just committed may have served a partition after the clock was read.
+        ahead := greatest(ahead, case when kept > clock + interval '1 minute' then kept - clock end,
+                          (select max(h.served_at) - clock from trunkline."lane_orders" h
+                           where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
+                          (select max(q.enqueued_at) - clock from trunkline."queue_orders" q
+                           where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
+        update trunkline.floor f set reached = case when f.reached <= clock then f.reached else '-infinity' end, shown = clock
+        where f.queue = 'orders' and kept > clock;
+    end if;
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then

@@ -9,12 +9,14 @@ create or replace function trunkline.repair_times(queue text) returns bigint
 -- Example:
 --     select trunkline.repair_times('emails');
 declare
+    kept timestamptz;
     messages bigint;
 begin
     perform trunkline.check_queue(queue);
-    execute format('select trunkline.%I(2, (select greatest(f.reached, f.shown) - clock_timestamp() from trunkline.floor f
-                                           where f.queue = $1 and greatest(f.reached, f.shown) > clock_timestamp()))', 'do_right_' || queue)
-        into messages using queue;
+    -- Only the session that locks this row subtracts how far the clock was ahead.
+    select greatest(f.reached, f.shown) into kept from trunkline.floor f
+    where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp() for update;
+    execute format('select trunkline.%I(2, $1)', 'do_right_' || queue) into messages using kept - clock_timestamp();
     update trunkline.floor f set reached = case when f.reached <= clock_timestamp() then f.reached else '-infinity' end, shown = clock_timestamp()
     where f.queue = repair_times.queue and greatest(f.reached, f.shown) > clock_timestamp();
     if has_table_privilege('trunkline.schedule', 'update') then

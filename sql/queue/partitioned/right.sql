@@ -6,9 +6,11 @@ create or replace function trunkline.{do_right_}(how int, ahead interval default
 -- with a correct clock. Skips rows that another transaction has locked, but waits for the lock of a
 -- limit's bucket. Returns the number of messages that it changed, except leases that only follow
 -- the repair of their partition. ahead: how far the clock was ahead, if the caller knows. A
--- partition that was served and a message that was enqueued in the future also show it. how: 0
--- repairs only if do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last
--- longer than the queue's setting.
+-- partition that was served and a message that was enqueued in the future also show it, and so does
+-- the queue's stored floor. Only a session that locks that floor subtracts ahead, and it corrects
+-- the floor, so that no other session subtracts the same lead again. how: 0 repairs only if
+-- do_wrong_ finds such a time; 1 always repairs; 2 also shortens leases that last longer than the
+-- queue's setting.
 --  - A message that was enqueued in the future counts as enqueued now, and its delay keeps its
 --    length.
 --  - A lease that ends more than 550 days from now (1.5 times the longest) lasts as long as the
@@ -29,17 +31,29 @@ declare
     -- the contents of its bucket, may have started. Without a rate it rests for a moment.
     longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'
         else least((64 + {key_burst}::float8) / {key_per_second}::float8, 31536000) * interval '1 second' end;
+    kept timestamptz;
     messages bigint;
 begin
     if how = 0 and not trunkline.{do_wrong_}() then
         return 0;
     end if;
     clock := trunkline.clock();
-    -- A session that has just committed may have served a partition after the clock was read.
-    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h
-                              where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
-                      (select max(q.enqueued_at) - clock from trunkline.{queue_} q
-                       where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
+    if has_column_privilege('trunkline.floor', 'reached', 'update') and has_column_privilege('trunkline.floor', 'shown', 'update') then
+        -- Waits for no lock, because the caller may have locked rows that the other session needs.
+        select greatest(f.reached, f.shown) into kept from trunkline.floor f where f.queue = {literal} for update skip locked;
+    end if;
+    if kept is null then
+        ahead := null;
+    else
+        -- A session that has just committed may have served a partition after the clock was read.
+        ahead := greatest(ahead, case when kept > clock + interval '1 minute' then kept - clock end,
+                          (select max(h.served_at) - clock from trunkline.{lane_} h
+                           where h.lane >= 0 and h.served_at > clock_timestamp() + interval '1 s'),
+                          (select max(q.enqueued_at) - clock from trunkline.{queue_} q
+                           where q.due_at > clock and q.enqueued_at > clock_timestamp() + interval '1 minute'));
+        update trunkline.floor f set reached = case when f.reached <= clock then f.reached else '-infinity' end, shown = clock
+        where f.queue = {literal} and kept > clock;
+    end if;
     with late as materialized (
         select q.ctid as tid,
                case when q.attempt > 0 and q.error is null then

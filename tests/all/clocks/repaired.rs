@@ -68,6 +68,26 @@ async fn retries_without_a_text_lose_only_the_known_lead_of_a_clock() {
     }
 }
 
+/// A lease repairs the partitions of a queue, and then a worker stores the floor. Both would find the
+/// lead of the clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn retry_loses_the_lead_of_a_clock_once() {
+    let sql = leased(", partitions => 1").await;
+    sql.batch_execute(
+        "select trunkline.retry('q', id, attempt, '14 hours') from got;
+         update trunkline.lane_q set served_at = now() + interval '4 hours' where lane >= 0;
+         update trunkline.floor set shown = now() + interval '4 hours';
+         select trunkline.do_right_q(1)",
+    )
+    .await
+    .expect("repaired");
+    assert_eq!(hours(&sql).await, [10; 3]);
+    for again in ["select trunkline.keep_floor('q', now())", "select trunkline.repair_times('q')"] {
+        sql.batch_execute(again).await.expect("repaired again");
+        assert_eq!(hours(&sql).await, [10; 3], "{again}");
+    }
+}
+
 /// A comparison counts 30 days per month, but most months are longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_in_months_is_kept_whole_or_refused() {
