@@ -18,6 +18,7 @@ create table if not exists trunkline.moving (
     payload     text not null,
     metadata    text,
     own         jsonb,
+    place       timestamptz,
     primary key (queue, target, id)
 );
 create table if not exists trunkline.moved (
@@ -37,6 +38,9 @@ declare
 begin
     if not exists (select from pg_attribute a where a.attrelid = 'trunkline.moved'::regclass and a.attname = 'enqueued_at') then
         alter table trunkline.moved add column enqueued_at timestamptz; -- an earlier release made the table
+    end if;
+    if not exists (select from pg_attribute a where a.attrelid = 'trunkline.moving'::regclass and a.attname = 'place') then
+        alter table trunkline.moving add column place timestamptz;
     end if;
     for made in
         select c.oid from pg_class c, pg_class s

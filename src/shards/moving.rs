@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The number of rows in one transaction. Each row is at most about 64 KiB.
-const ROWS: i32 = 32;
+const ROWS: usize = 32;
 /// The number of transactions per queue between two checks.
 const TURNS: usize = 64;
 
@@ -56,7 +56,12 @@ impl Set {
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;
-            self.bring_to(from, &on_its_way.queue, &target).await?;
+            named(from.id, prepare(&from.db).await)?; // an earlier release may have made the tables
+            match prepare(&target.db).await {
+                Ok(()) => self.bring_to(from, &on_its_way.queue, &target).await?,
+                Err(error) if error.is_closed() => target.lost(&error),
+                Err(error) => return named(target.id, Err(error)),
+            }
         }
         Ok(())
     }
@@ -96,12 +101,10 @@ impl Set {
                 Some(targets) => targets,
                 None => targets.insert(self.targets(from).await?),
             };
-            let mut after = i64::MIN;
-            for _ in 0..TURNS {
+            let (ids, places) = named(from.id, order(&from.db, &queue).await)?;
+            for (ids, places) in ids.chunks(ROWS).zip(places.chunks(ROWS)) {
                 let target = next(targets, &queue, &mut turn).ok_or_else(|| self.nowhere(from.id, &queue))?;
-                let ids = named(from.id, out(&from.db, &queue, target.id, after).await)?;
-                let Some(last) = ids.iter().max() else { break };
-                (after, moved) = (*last, moved + ids.len());
+                moved += named(from.id, out(&from.db, &queue, target.id, ids, places).await)?;
                 self.bring_to(from, &queue.name, target).await?;
             }
         }
@@ -170,17 +173,34 @@ async fn prepare(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Takes rows out of a queue for one target shard.
-async fn out(db: &Db, queue: &Description, target: Id, after: i64) -> Result<Vec<i64>> {
+/// Returns the first waiting rows of a queue in the order in which consumers would receive them: the
+/// ids, and what decides the order.
+async fn order(db: &Db, queue: &Description) -> Result<(Vec<i64>, Vec<Time>)> {
+    let sql = if queue.partitions > 0 {
+        let text = include_str!("../../sql/statements/partitioned/move_order.sql");
+        of_queue(db, "move_order_keyed", text, &queue.name)
+    } else {
+        of_queue(db, "move_order", include_str!("../../sql/statements/move_order.sql"), &queue.name)
+    };
+    let (mut ids, mut places) = (Vec::new(), Vec::new());
+    for row in db.query_again(Class::Main, &sql, &[&((ROWS * TURNS) as i32)]).await? {
+        ids.push(row.read(0)?);
+        places.push(row.read(1)?);
+    }
+    Ok((ids, places))
+}
+
+/// Takes rows that still wait out of a queue, for one target shard. Returns their number.
+async fn out(db: &Db, queue: &Description, target: Id, ids: &[i64], places: &[Time]) -> Result<usize> {
     let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
-    let params: [&(dyn ToSql + Sync); 4] = [&queue.name, &target.0.cast_signed(), &after, &ROWS];
-    db.query(Class::Main, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
+    let params: [&(dyn ToSql + Sync); 4] = [&queue.name, &target.0.cast_signed(), &ids, &places];
+    Ok(db.query(Class::Main, &sql, &params).await?.len())
 }
 
 async fn rows(db: &Db, queue: &str, target: Id) -> Result<MovedRows> {
     let sql = db.statement("move_rows", include_str!("../../sql/statements/move_rows.sql"));
     let mut rows = MovedRows::default();
-    for row in db.query_again(Class::Main, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
+    for row in db.query_again(Class::Main, &sql, &[&queue, &target.0.cast_signed(), &(ROWS as i64)]).await? {
         rows.ids.push(row.read(0)?);
         rows.enqueued_at.push(row.read(1)?);
         rows.due_at.push(row.read(2)?);

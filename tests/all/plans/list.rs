@@ -222,9 +222,9 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ),
     (
         "they move what waits from one shard to another, when it is taken out",
-        &["move_done", "move_due", "move_in", "move_out", "move_rows", "move_tables", "moves", "moving"],
+        &["move_done", "move_due", "move_in", "move_order", "move_out", "move_rows", "move_tables", "moves", "moving"],
     ),
-    ("as above, for a queue with keys", &["partitioned/move_due"]),
+    ("as above, for a queue with keys", &["partitioned/move_due", "partitioned/move_order"]),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke", "shared_rights"]),
     ("they describe functions, after a migration", &["describe_queues", "describe_shared"]),
     ("it moves every message, in tests alone", &["shift"]),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards};
+use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards, testing};
 
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
@@ -95,6 +95,33 @@ async fn priorities_and_the_order_go_along() {
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
+}
+
+/// The first message has a longer delay, and is due after the second one.
+#[tokio::test(flavor = "multi_thread")]
+async fn due_messages_keep_the_order_of_their_delays() {
+    for (settings, key, verb) in [
+        (numbers(), None, "take"),
+        (numbers().priorities(3), None, "take"),
+        (numbers().partitions(4), Some("one"), "lease_partition"),
+    ] {
+        let three = three(settings).await;
+        let part = three.queue.queues().swap_remove(0);
+        for (n, minutes) in [(1_i64, 10), (2, 5)] {
+            let draft = Draft::new(n).after(Duration::from_secs(60 * minutes));
+            let draft = if let Some(key) = key { draft.key(key) } else { draft };
+            part.enqueue(draft).await.expect("enqueued");
+        }
+        testing::shift(&part.of, Duration::from_secs(3600)).await.expect("both are due");
+        timeout(SOON, three.shards.drain_and_move(part.shard, |_| ())).await.expect("in time").expect("drained");
+        let mut order = Vec::new();
+        for part in &three.queue.queues()[1..] {
+            let sql = connect(&three.url(part.shard).await).await;
+            let text = format!("select payload::bigint from trunkline.{verb}('q', 9)");
+            order.extend(sql.query(&text, &[]).await.expect("read").iter().map(|row| row.get::<_, i64>(0)));
+        }
+        assert_eq!(order, [2, 1], "{verb}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
