@@ -883,6 +883,9 @@ begin
                 known.share := least(known.share, room - got, most_of_key);
                 at := trunkline."do_gather_orders"(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
                 if at.got > 0 then
+                    -- In the meantime the key's first message may have failed. Then the key waits for its retry.
+                    continue when exists (
+                        select from trunkline."line_orders" l where l.lane = lane and l.key = known.key and l.until > clock_timestamp());
                     foreach row_tid in array at.tids loop
                         tids := tids || row_tid; -- in place: a concatenation would copy all of them for each key
                     end loop;

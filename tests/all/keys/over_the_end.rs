@@ -4,7 +4,7 @@
 use tokio_postgres::Client;
 
 use super::{nth, settings};
-use crate::fixture::{Place, connect, eventually, place};
+use crate::fixture::{Place, connect, eventually, one_waits, place};
 
 async fn leased(sql: &Client, n: i32, lease: &str) -> Vec<(i64, i32, String)> {
     let call = "select id, attempt, payload from trunkline.lease_partition('q', $1, $2::text::interval)";
@@ -85,6 +85,41 @@ async fn failed_message_keeps_its_place() {
     assert_eq!(payloads(&leased(&next, 9, "1 min").await), [""; 0], "it waits for its retry");
     there.sql.batch_execute("select trunkline.shift('q', '1 hour')").await.expect("shifted");
     assert_eq!(payloads(&leased(&next, 9, "1 min").await), ["0", "1", "2", "3", "4", "5"]);
+}
+
+/// The retry commits while a lease reads the backlogs of other keys, and buries their messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_message_keeps_its_place_in_the_backlog_of_its_key() {
+    let there = place::<i64>(settings().partitions(1)).await;
+    let (late, next, locker) = (connect(&there.url).await, connect(&there.url).await, connect(&there.url).await);
+    for key in 0..50 {
+        there.queue.enqueue(nth(key, 0)).await.expect("enqueued");
+    }
+    there.queue.enqueue(nth(0, 1)).await.expect("enqueued");
+    let (first, attempt, _) = leased(&late, 1, "5 s").await[0].clone();
+    there
+        .sql
+        .batch_execute(
+            "create function waits() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return new; end';
+             create trigger waits before insert on trunkline.dead_q for each row execute function waits();
+             update trunkline.queue_q set line = keys[1], attempt = case when keys[1] = 'key 0' then attempt else 20 end;
+             insert into trunkline.line_q (lane, key, until) select distinct lane, keys[1], now() from trunkline.queue_q;
+             update trunkline.lane_q set holder = null, held_until = '-infinity' where lane >= 0",
+        )
+        .await
+        .expect("each key has its own backlog");
+    late.batch_execute("begin").await.expect("begun");
+    late.query("select trunkline.retry('q', $1, $2, '1 hour')", &[&first, &attempt]).await.expect("its own");
+    let over = "select due_at <= clock_timestamp() from trunkline.queue_q where id = $1";
+    eventually("the lease is over", async || there.sql.query_one(over, &[&first]).await.expect("asked").get(0)).await;
+    locker.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
+    let leasing = tokio::spawn(async move { leased(&next, 9, "1 min").await });
+    eventually("it buries a message of another key", || one_waits(&there.sql)).await;
+    late.batch_execute("commit").await.expect("committed");
+    locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
+    assert_eq!(payloads(&leasing.await.expect("no panic")), [""; 0], "the key waits for its retry");
+    there.sql.batch_execute("select trunkline.shift('q', '1 hour')").await.expect("shifted");
+    assert_eq!(payloads(&leased(&late, 9, "1 min").await), ["0", "1"]);
 }
 
 #[tokio::test]
