@@ -4,7 +4,8 @@ create or replace function trunkline.keep_place() returns trigger
 -- message's place in line is the time at which it is first due, and its key decides its partition. If a row names a
 -- partition that does not exist, it comes from another server, or from a program that still uses the partitions from
 -- before their number grew. Such a row gets the partition of its keys. If its keys belong to several partitions, the
--- row is refused. Then the program has to read the partitions again, or call trunkline.enqueue_many.
+-- row is refused, and so is a row in the partition of another key, as from a program that knows an earlier queue of
+-- this name. Then the program has to read the partitions again, or call trunkline.enqueue_many.
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
@@ -45,7 +46,7 @@ begin
     then
         if is_placed is null then
             raise exception 'a row of % is in the partition of another key', tg_table_name
-                using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
+                using errcode = 'TL002', hint = 'The partitions may have changed: call again. To insert rows by hand, call trunkline.enqueue_many instead, or pass lane -1.';
         end if;
         raise exception 'a row of % has keys of different partitions; the queue now has % partitions', tg_table_name, lanes
             using errcode = 'TL002', hint = 'The number of partitions has changed: call again. To insert rows by hand, call trunkline.enqueue_many instead.';

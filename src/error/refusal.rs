@@ -90,7 +90,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the number of partitions increased after the row was built.
+    /// Returns true if the queue's partitions changed after the row was built.
     pub(crate) fn is_of_other_lanes(&self) -> bool {
         self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }

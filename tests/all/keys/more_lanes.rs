@@ -102,6 +102,26 @@ async fn older_handle_enqueues_after_partitions_are_added() {
     assert!(after - before <= 24, "{} rows", after - before);
 }
 
+/// The handle knows partitions whose numbers the new queue has, too, for other keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_handle_enqueues_after_the_queue_is_created_again() {
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(16)).await;
+    let all: Vec<_> = (0..100).map(|key| nth(key, 0)).collect();
+    for (lanes, is_one_call) in [(64, false), (12, true)] {
+        db.drop_queue("q").await.expect("dropped");
+        db.create_queue("q", &settings().partitions(lanes)).await.expect("created");
+        let ids = if is_one_call {
+            queue.enqueue_many(&all).await.expect("enqueued").ids()
+        } else {
+            try_join_all((0..100).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued").ids()
+        };
+        assert_eq!(ids.into_iter().collect::<BTreeSet<_>>().len(), 100);
+        assert_eq!(astray(&sql).await, 0);
+        let stored = "select sum(size) from trunkline.queue_q";
+        assert_eq!(sql.query_one(stored, &[]).await.expect("read").get::<_, i64>(0), 100);
+    }
+}
+
 /// Some messages are leased, failed, dead or delayed when the number of partitions changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_in_every_state_go_along() {

@@ -9,6 +9,9 @@ use crate::{
     queue::{handle::Shared, message::unique::Enqueued},
 };
 
+/// The lane of a row that the server places by its keys.
+const BY_KEYS: i16 = -1;
+
 impl Shared {
     /// Inserts rows with one statement. If it waits for a lock on the queue's table, it waits on a
     /// connection of its own, so that enqueues to other queues do not wait.
@@ -18,8 +21,9 @@ impl Shared {
     }
 
     /// Finds the messages that the server refuses, by repeatedly halving the row, and stores all
-    /// others. If the number of partitions has changed, the halving also separates messages of
-    /// different partitions, because a single message can always be stored.
+    /// others. If the partitions have changed, the server places each row by its keys, and the
+    /// halving also separates messages of different partitions. A single message can always be
+    /// stored.
     pub(super) async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
@@ -28,6 +32,9 @@ impl Shared {
                 Ok(ids) => {
                     search.found_good();
                     each.extend(ids.iter().flat_map(|first| (*first..).take(part.count)).map(Enqueued::New).map(Ok));
+                }
+                Err(error) if error.is_of_other_lanes() && part.lane != BY_KEYS => {
+                    parts.push(NewRow { lane: BY_KEYS, ..part });
                 }
                 Err(error) => {
                     let is_apart = error.is_refusal() && search.goes_on() || error.is_of_other_lanes();
