@@ -5,7 +5,7 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use tokio::time::timeout;
 use trunkline::{Dequeue, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
 
-use crate::fixture::{Place, Runs, SOON, eventually, place};
+use crate::fixture::{Place, Runs, SOON, dropped_under_way, eventually, move_time, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_take_in_makes_the_commit_fail() {
@@ -130,6 +130,29 @@ async fn take_in_that_cannot_read_its_answer_makes_the_commit_fail() {
     transaction.commit().await.expect_err("no caller has the message");
     let back = async || again.take(1).await.expect("taken").len() == 1;
     eventually("the message is back", back).await;
+}
+
+/// The server refuses the message for longer than one task tries to put it back.
+#[tokio::test]
+async fn taken_message_whose_return_is_refused_comes_back_later() {
+    let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    sql.batch_execute(
+        "create sequence tries;
+         create function refuses() returns trigger language plpgsql as
+             $$ begin perform nextval('public.tries'); raise exception 'not now'; end $$;
+         create trigger refuses before insert on trunkline.queue_q for each row execute function refuses()",
+    )
+    .await
+    .expect("created");
+    dropped_under_way(&url, &sql, queue.take(1)).await;
+    eventually("the last try is refused", async || {
+        move_time(Duration::from_secs(31)).await;
+        sql.query_one("select last_value >= 7 from tries", &[]).await.expect("counted").get(0)
+    })
+    .await;
+    sql.batch_execute("drop trigger refuses on trunkline.queue_q").await.expect("dropped");
+    eventually("the message is back", async || !queue.take(1).await.expect("taken").is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

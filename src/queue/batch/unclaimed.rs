@@ -1,7 +1,7 @@
 //! Dequeued messages without a caller, which go back to the queue.
 //!
-//! A task puts these messages back. If the task ends with its runtime, the messages are stored
-//! here, and the next dequeue puts them back.
+//! A task puts these messages back. If the task ends with its runtime, or the server refuses the
+//! messages for a while, they are stored here, and the next dequeue puts them back.
 
 use std::{
     collections::VecDeque,
@@ -31,7 +31,7 @@ pub(crate) enum Unclaimed {
     Direct(Unreadable),
 }
 
-/// Messages that wait for a runtime in which a task can put them back.
+/// Messages that wait for the next dequeue, whose runtime starts a task that puts them back.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     left: Mutex<VecDeque<Unclaimed>>,

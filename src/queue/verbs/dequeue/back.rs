@@ -56,8 +56,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages that are being put back. If the runtime ends before their statement is sent, they are
-/// kept for the next dequeue.
+/// Messages that are being put back. If the runtime ends before their statement is sent, or the
+/// server refuses every try, they are kept for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Unclaimed>,
@@ -100,9 +100,9 @@ impl Returning {
             may_be_done |= error.is_outcome_unknown();
             // A lease may be released twice. Any other message has only this copy, and must not go
             // back twice, so the error has to show that it is not back yet.
-            let may_repeat = match &next {
-                Unclaimed::Leased(_) => error.is_closed(),
-                Unclaimed::Taken(_) | Unclaimed::Unreadable(_) | Unclaimed::Direct(_) => is_not_back(&error),
+            let (may_repeat, is_only_copy) = match &next {
+                Unclaimed::Leased(_) => (error.is_closed(), false),
+                Unclaimed::Taken(_) | Unclaimed::Unreadable(_) | Unclaimed::Direct(_) => (is_not_back(&error), true),
             };
             match pauses.next() {
                 Some(pause) if may_repeat => {
@@ -112,13 +112,16 @@ impl Returning {
                 _ => {
                     warn!(queue = shared.name(), %error, what = %Listed(&next), "cannot give back dequeued messages");
                     (pauses, may_be_done) = (PAUSES.iter(), false);
+                    if may_repeat && is_only_copy && !error.is_no_queue() {
+                        shared.unclaimed.keep([next]); // the next dequeue tries again
+                    }
                 }
             }
         }
     }
 }
 
-/// The pauses between tries to put messages back.
+/// The pauses between tries to put messages back. They add up to 41 seconds.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
@@ -174,7 +177,7 @@ impl Shared {
         Returning::of(self, left).run().await;
     }
 
-    /// Puts back the messages that an earlier runtime left.
+    /// Puts back the messages that an earlier runtime left, or that the server refused before.
     pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
         self.send_back(self.unclaimed.take());
     }
