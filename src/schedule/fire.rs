@@ -180,10 +180,11 @@ fn is_of_a_tick(error: &Error) -> bool {
 }
 
 /// Returns true if the server refused the message itself: because of its type, a constraint, a
-/// trigger or a missing right. All other errors may be temporary, like a full disk, and must not
-/// skip a tick.
+/// trigger or a missing right. All other errors may be temporary, like a full disk or a drain that
+/// is undone later, and must not skip a tick.
 fn is_refused(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|code| is_of_class(code, &["22", "23", "42", "54", "P0"]))
+    let is_of = |code: &SqlState| is_of_class(code, &["22", "23", "42", "54", "P0"]);
+    error.sqlstate().is_some_and(is_of) && !error.is_drained()
 }
 
 /// Returns true if the code begins with one of the classes. A pooler or a proxy may send any text.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use trunkline::{Schedule, Settings};
+use trunkline::{Missed, Schedule, Settings};
 
 use super::{Ticks, YEARLY, not_since, one, ticks};
 use crate::fixture::{Place, connect, eventually, place, within};
@@ -115,6 +115,25 @@ async fn many_schedules_of_a_locked_queue_delay_others_as_little_as_one() {
             .expect("read")
             .get::<_, bool>(0)
     );
+}
+
+/// A drain closes a queue with this constraint, and a resume drops it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ticks_of_a_drained_queue_are_made_after_its_resume() {
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.schedule(&Schedule::new("owed", YEARLY).missed(Missed::Each), &1).await.expect("set");
+    sql.batch_execute("alter table trunkline.queue_q add constraint drained check (false)").await.expect("drained");
+    not_since(&sql, "owed", "'2020-01-01T00:00:00Z'").await;
+    let runs = Ticks::start(&db);
+    eventually("it says so", async || one(&db, "owed").await.problem.is_some()).await;
+    runs.stop().await;
+    let resume = "alter table trunkline.queue_q drop constraint drained; update trunkline.schedule set next_at = now()";
+    sql.batch_execute(resume).await.expect("resumed");
+    let runs = Ticks::start(&db);
+    eventually("its ticks are made", async || one(&db, "owed").await.problem.is_none()).await;
+    runs.stop().await;
+    let made = ticks(&queue.take(1000).await.expect("taken"));
+    assert_eq!(made[..2], ["2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
