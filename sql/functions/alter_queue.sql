@@ -5,8 +5,8 @@ create or replace function trunkline.alter_queue(
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Changes the settings of a queue; null leaves a setting as it is. Messages that are leased keep their leases. The type
 -- of the payloads, the number of priorities and uniqueness cannot be changed, and a queue without keys cannot get them.
--- aging is for queues with priorities, per_key for queues with keys. Running workers keep lease and per_key, and open
--- queues keep max_batch, as they were when they were opened: restart the programs.
+-- aging is for queues with priorities, per_key for queues with keys. Running workers keep the lease and the per_key with
+-- which they started, and open queues their max_batch: restart the programs.
 --
 -- partitions: the new number of partitions of a queue with keys, a multiple of the present number and at most 256.
 -- Workers and producers may keep running, and each key keeps its order and its limits. The queue is blocked while its

@@ -72,9 +72,17 @@ impl<T: Payload> Station<T> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut ear = self.ear();
         let (mut outage, mut is_away) = (Outage::default(), false);
+        let mut is_ready = self.holder.is_none();
         while !stop.is_cancelled() {
+            let step = async {
+                if !is_ready {
+                    self.read_per_key().await?;
+                    is_ready = true;
+                }
+                self.step(&mut consumer, &mut ear, running, stop, is_away).await
+            };
             let outcome = tokio::select! {
-                outcome = self.step(&mut consumer, &mut ear, running, stop, is_away) => outcome,
+                outcome = step => outcome,
                 () = limit.cancelled() => return Ok(()),
             };
             match outcome {

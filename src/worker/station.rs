@@ -8,6 +8,7 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
+    error::Result,
     queue::{
         handle::Queue,
         message::payload::Payload,
@@ -94,6 +95,17 @@ impl<T: Payload> Station<T> {
             gauges,
             held: Mutex::new(held),
         })
+    }
+
+    /// Reads how many messages of a key may run at the same time, before the first lease: the
+    /// setting may have changed since the handle was opened.
+    pub async fn read_per_key(&self) -> Result<()> {
+        let per_key = self.queue.db().describe_queue(self.name()).await?.per_key as usize;
+        let mut held = self.held();
+        let limit = held.limit.take();
+        *held = Held::new(self.lease, Some(per_key), Instant::now());
+        held.limit = limit;
+        Ok(())
     }
 
     pub fn held(&self) -> MutexGuard<'_, Held<T>> {

@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use trunkline::{Db, Draft, Enqueued, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
+use trunkline::{Changes, Db, Draft, Enqueued, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
 
 use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
@@ -180,6 +180,16 @@ async fn key_runs_per_key_messages_at_the_same_time() {
     Worker::new(queue.clone(), handler).concurrency(20).drain().await.expect("drained");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
     assert_eq!(seen.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_worker_of_an_older_handle_obeys_a_lower_per_key() {
+    let Place { db, queue, .. } = place::<i64>(settings().per_key(3)).await;
+    db.alter_queue("q", &Changes::new().per_key(1)).await.expect("altered");
+    queue.enqueue_many(&(0..60).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let history = History::default();
+    worker(queue.clone(), &history, 0.0, 8).drain().await.expect("drained");
+    history.check(1, 60);
 }
 
 #[tokio::test]
