@@ -4883,7 +4883,7 @@ function extend_many(queue text, ids bigint[], attempts integer[], lease interva
 
 function fail_schedule(name text, tick timestamp with time zone, next timestamp with time zone, problem text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
-function fill(template text, queue text, type text DEFAULT NULL::text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
+function fill(template text, queue text, type text DEFAULT NULL::text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on extra_float_digits=1;
 
 function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -1,10 +1,12 @@
 create or replace function trunkline.fill(template text, queue text, type text default null) returns text
-    language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
+    language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+    set extra_float_digits = 1 as $$
 -- Fills the holes of a template for one queue. {queue_}, {do_take_} and similar holes become the
 -- queue's name after that prefix, quoted. The other holes become literals: a setting of the queue,
--- or null. A queue's name contains no quotes. type: the payload's type; if it is null, its name and
--- schema are read from the catalog. format_type would turn bpchar into "character", which means one
--- character. It also depends on the search_path, which not every function sets.
+-- or null. A queue's name contains no quotes, and rates keep all digits in every session. type: the
+-- payload's type; if it is null, its name and schema are read from the catalog. format_type would
+-- turn bpchar into "character", which means one character. It also depends on the search_path, which
+-- not every function sets.
 #variable_conflict use_variable
 declare
     hole record;
