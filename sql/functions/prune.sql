@@ -17,7 +17,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
     end if;
     execute format('update trunkline.%I a set archived_at = $1 where a.archived_at > $1', 'archive_' || queue) using clock;
-    execute format('delete from trunkline.%I a where a.archived_at < $1', 'archive_' || queue) using clock - age;
+    execute format('delete from trunkline.%I a where a.archived_at <= $1', 'archive_' || queue) using clock - age;
     get diagnostics count = row_count;
     return count;
 end $$;

@@ -88,6 +88,20 @@ async fn retry_loses_the_lead_of_a_clock_once() {
     }
 }
 
+#[tokio::test]
+async fn archive_is_pruned_whole_although_a_clock_was_ahead() {
+    let sql = connect(&database().await).await;
+    sql.batch_execute(
+        "select trunkline.create_queue('q', 'int8'); select trunkline.enqueue('q', 1::int8);
+         select trunkline.archive('q', id, attempt) from trunkline.lease('q');
+         update trunkline.archive_q set archived_at = now() + interval '1 hour'",
+    )
+    .await
+    .expect("archived");
+    let pruned = sql.query_one("select trunkline.prune('q', '0')", &[]).await.expect("pruned");
+    assert_eq!(pruned.get::<_, i64>(0), 1);
+}
+
 /// A comparison counts 30 days per month, but most months are longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_in_months_is_kept_whole_or_refused() {
