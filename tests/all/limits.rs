@@ -339,6 +339,7 @@ async fn rate_is_exact_although_a_session_shortens_numbers() {
     let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
     let limit = "set extra_float_digits = -15; select trunkline.limit_queue('q', per_second => 260)";
     sql.batch_execute(limit).await.expect("limited");
-    let exact = "select prosrc like '% 260,%' and prosrc not like '%3e+02%' from pg_proc where proname = 'do_allowed_q'";
+    let exact =
+        "select prosrc like '% 260,%' and prosrc not like '%3e+02%' from pg_proc where proname = 'do_allowed_q'";
     assert!(sql.query_one(exact, &[]).await.expect("read").get::<_, bool>(0));
 }
