@@ -67,21 +67,26 @@ impl ConnectionString {
     }
 }
 
+/// Returns true for the white space of libpq. Other white space belongs to names and values.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t'..='\r')
+}
+
 /// Parses a list of `key = value` and `key='a value'`. A backslash escapes the next character.
 fn words(text: &str) -> Result<Vec<Setting>> {
-    let (mut words, mut rest) = (Vec::new(), text.trim_start());
+    let (mut words, mut rest) = (Vec::new(), text.trim_start_matches(is_space));
     while !rest.is_empty() {
-        let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest.find(|c: char| c == '=' || is_space(c)).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
-        let after = after.trim_start().strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
+        let after = after.trim_start_matches(is_space).strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
             // The error does not quote the text, because the text may be part of a password.
             Error::invalid("the connection string is not valid: an option has no name or no value")
         })?;
-        let (value, after) = value(after.trim_start()).ok_or_else(|| {
+        let (value, after) = value(after.trim_start_matches(is_space)).ok_or_else(|| {
             Error::invalid(format!("the connection string is not valid: the quotes of {key} do not end"))
         })?;
         words.push(Setting::in_text(key, value));
-        rest = after.trim_start();
+        rest = after.trim_start_matches(is_space);
     }
     Ok(words)
 }
@@ -94,7 +99,7 @@ fn value(text: &str) -> Option<(String, &str)> {
         match c {
             '\\' => value.extend(chars.next().map(|(_, c)| c)),
             '\'' if quoted => return Some((value, &text[at + 1..])),
-            c if c.is_whitespace() && !quoted => return Some((value, &text[at..])),
+            c if is_space(c) && !quoted => return Some((value, &text[at..])),
             c => value.push(c),
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    connection_string::ConnectionString,
+    connection_string::{ConnectionString, is_space},
     environment::Environment,
     setting::{Origin, Setting},
 };
@@ -90,7 +90,7 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {
-        let line = line.trim();
+        let line = line.trim_matches(is_space);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -167,6 +167,7 @@ mod tests {
             ),
             ("keepalives_count=3", "keepalives_retries=3"),
             ("options=-c search_path=a", "options=-c search_path=a"),
+            ("password=a\u{a0}", "password=a\u{a0}"),
             ("secret", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),
             ("service=b", "line 2 of /etc/s.conf: a service cannot refer to another service"),
             (

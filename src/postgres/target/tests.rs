@@ -46,6 +46,7 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("host=h password=a\\ sslmode\\=disable sslmode=require", "Require a sslmode=disable -"),
         ("host=h password='it\\'s \\\\' dbname=d", "Prefer it's \\ d"),
         ("host=h password=x://y?sslmode=disable sslmode=require", "Require x://y?sslmode=disable -"),
+        ("host=h password=a\u{a0}b sslmode=require", "Require a\u{a0}b -"),
         ("host=/tmp sslmode=require", "Disable - -"),
         ("postgres://h/d?gssencmode=disable&client_encoding=utf8&sslmode=require", "Require - d"),
         ("host=h gssencmode=prefer krbsrvname=p gsslib=g gssdelegation=0 sslcompression=0 dbname=d", "Prefer - d"),
