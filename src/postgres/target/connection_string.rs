@@ -74,17 +74,19 @@ pub(super) fn is_space(c: char) -> bool {
 
 /// Parses a list of `key = value` and `key='a value'`. A backslash escapes the next character.
 fn words(text: &str) -> Result<Vec<Setting>> {
+    let invalid = |why: &str| Error::invalid(format!("the connection string is not valid: {why}"));
     let (mut words, mut rest) = (Vec::new(), text.trim_start_matches(is_space));
     while !rest.is_empty() {
         let end = rest.find(|c: char| c == '=' || is_space(c)).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
-        let after = after.trim_start_matches(is_space).strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
-            // The error does not quote the text, because the text may be part of a password.
-            Error::invalid("the connection string is not valid: an option has no name or no value")
-        })?;
-        let (value, after) = value(after.trim_start_matches(is_space)).ok_or_else(|| {
-            Error::invalid(format!("the connection string is not valid: the quotes of {key} do not end"))
-        })?;
+        // These two errors do not quote the text, because it may contain a password.
+        if key.contains(':') {
+            return Err(invalid("a URL begins with postgres:// or postgresql://, and an option's name has no colon"));
+        }
+        let after = after.trim_start_matches(is_space).strip_prefix('=').filter(|_| !key.is_empty());
+        let after = after.ok_or_else(|| invalid("an option has no name or no value"))?;
+        let (value, after) = value(after.trim_start_matches(is_space))
+            .ok_or_else(|| invalid(&format!("the quotes of {key} do not end")))?;
         words.push(Setting::in_text(key, value));
         rest = after.trim_start_matches(is_space);
     }

@@ -112,9 +112,9 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
 /// Parses a line. Returns `None` if only other clients use the setting.
 fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
     // The error does not quote the line, because the line may contain a password.
-    let Some((name, value)) = line.split_once('=') else {
-        return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
-    };
+    let no_setting =
+        |origin: &Origin| Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment"));
+    let Some((name, value)) = line.split_once('=') else { return Err(no_setting(&origin)) };
     let setting = Setting { name: name.to_owned(), value: value.to_owned(), origin };
     let Some(setting) = setting.translated()? else { return Ok(None) };
     let Setting { name, origin, .. } = &setting;
@@ -126,6 +126,7 @@ fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
         _ if line.starts_with("ldap") => Err(Error::invalid(format!(
             "{origin}: services cannot be looked up by LDAP; write the settings into the file"
         ))),
+        url if url.contains(':') => Err(no_setting(origin)),
         other => Err(Error::invalid(format!("{origin}: {other:?} is not a supported setting"))),
     }
 }
@@ -167,6 +168,7 @@ mod tests {
             ),
             ("keepalives_count=3", "keepalives_retries=3"),
             ("options=-c search_path=a", "options=-c search_path=a"),
+            ("postgres://u:secret@h/d?x=y", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),
             ("password=a\u{a0}", "password=a\u{a0}"),
             ("secret", "line 2 of /etc/s.conf is neither [a service], name=value nor # a comment"),
             ("service=b", "line 2 of /etc/s.conf: a service cannot refer to another service"),

@@ -82,6 +82,19 @@ fn part_of_a_password_is_not_quoted_as_an_option() {
 }
 
 #[test]
+fn password_in_a_malformed_string_is_not_shown() {
+    for (text, said) in [
+        ("postgres://u:p@secret@h/d", "the host has an @; in a user or a password, write @ as %40"),
+        ("postgres://u:p@h:secret@h/d", "the host has an @; in a user or a password, write @ as %40"),
+        ("postgresql+psycopg://u:secret@h/d?sslmode=require", "a URL begins with postgres:// or postgresql://"),
+        ("jdbc:postgresql://h/d?user=u&password=secret", "a URL begins with postgres:// or postgresql://"),
+    ] {
+        let found = read(text);
+        assert!(found.contains(said) && !found.contains("secret"), "{text}: {found}");
+    }
+}
+
+#[test]
 fn tls_is_kept_when_host_looks_like_a_socket() {
     for text in ["host=/tmp hostaddr=10.0.0.1 sslmode=verify-full", "host=h,/tmp hostaddr=10.0.0.1,10.0.0.2"] {
         assert!(read(text).contains("so hostaddr cannot be set: remove one of the two"), "{}", read(text));

@@ -37,6 +37,12 @@ fn places(text: &str) -> Result<(String, String)> {
     let invalid = || Error::invalid("the connection string is not valid: invalid value for option `host`");
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     for place in text.split(',') {
+        // The error does not quote the text, because it may be part of a password with an at sign.
+        if place.contains('@') {
+            return Err(Error::invalid(
+                "the connection string is not valid: the host has an @; in a user or a password, write @ as %40",
+            ));
+        }
         let (host, port) = match place.strip_prefix('[') {
             Some(address) => match address.split_once(']').ok_or_else(invalid)? {
                 (host, "") => (host, ""),
