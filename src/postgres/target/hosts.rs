@@ -28,21 +28,26 @@ impl Hosts {
     pub fn of(options: &mut ConnectionString) -> Result<Self> {
         one_way(options);
         let config = options.config(is_about_hosts)?;
-        let (mut hosts, addresses) = (config.get_hosts().to_vec(), config.get_hostaddrs().to_vec());
-        if !addresses.is_empty() && hosts.iter().any(is_socket) {
+        let (names, addresses) = (config.get_hosts().to_vec(), config.get_hostaddrs().to_vec());
+        if !addresses.is_empty() && names.iter().any(is_socket) {
             return Err(Error::invalid(
                 "host is the folder of a socket, so hostaddr cannot be set: remove one of the two",
             ));
         }
-        if hosts.is_empty() {
-            // Uses the addresses as names: the server's certificate must then contain the address,
-            // as in libpq.
-            hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
+        let mut hosts = Self { names, addresses, ports: config.get_ports().to_vec() };
+        if hosts.names.is_empty() {
+            hosts.names = vec![Host::Tcp(String::new()); hosts.addresses.len().max(1)];
         }
-        if hosts.is_empty() {
-            hosts.push(usual(config.get_ports().first().copied().unwrap_or(PORT)));
-        }
-        Ok(Self { names: hosts, addresses, ports: config.get_ports().to_vec() })
+        let is_unnamed = |host: &Host| *host == Host::Tcp(String::new());
+        let named = |(at, host): (usize, &Host)| if is_unnamed(host) { hosts.unnamed(at) } else { host.clone() };
+        hosts.names = hosts.names.iter().enumerate().map(named).collect();
+        Ok(hosts)
+    }
+
+    /// Returns the host of an empty name: its address, or the default. The server's certificate
+    /// must then contain the address, as in libpq.
+    fn unnamed(&self, at: usize) -> Host {
+        self.addresses.get(at).map_or_else(|| usual(self.port(at)), |address| Host::Tcp(address.to_string()))
     }
 
     pub fn len(&self) -> usize {

@@ -163,6 +163,9 @@ fn socket_folder_or_address_wins_by_its_source() {
 fn without_a_host_it_is_this_machine() {
     let found = Home::new().read("port=1", &[]).expect("valid").config;
     assert_eq!(found.get_hosts(), [Host::Tcp("localhost".to_owned())], "nothing listens on port 1");
+    // An empty name in a list is this machine, or its address.
+    assert_eq!(Home::new().shown("host=b,,c port=1", &[]), "-@b,localhost,c:1/-");
+    assert_eq!(Home::new().shown("host=,b hostaddr=10.0.0.1,10.0.0.2", &[]), "-@10.0.0.1,b:/-");
 }
 
 #[test]
