@@ -96,7 +96,11 @@ impl Hosts {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],
             #[cfg(unix)]
-            Some(Host::Unix(folder)) => vec![folder.display().to_string(), "localhost".to_owned()],
+            Some(Host::Unix(folder)) => {
+                let is_usual = SOCKETS.iter().any(|known| folder.as_path() == Path::new(known));
+                let names = [Some(folder.display().to_string()), is_usual.then(|| "localhost".to_owned())];
+                names.into_iter().flatten().collect()
+            }
             _ => Vec::new(),
         };
         (names, self.port(at))

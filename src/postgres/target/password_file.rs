@@ -9,7 +9,8 @@ use crate::error::Result;
 
 #[derive(Debug, Clone, Copy)]
 struct Login<'a> {
-    /// The names of the host. A socket has two names: its directory and `localhost`.
+    /// The names of the host. A socket in a default directory has two: the directory and
+    /// `localhost`.
     hosts: &'a [String],
     port: u16,
     database: &'a str,

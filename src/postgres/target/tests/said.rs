@@ -215,6 +215,7 @@ fn missing_password_is_looked_up_for_each_host() {
         ("host=c,b port=7", "me@c:7/d | me:two@b:7/d"),
         ("host=/tmp", "me:socket@/tmp:/d"),
         ("host=/run/x port=9", "me:folder@/run/x:9/d"),
+        ("host=/run/y", "me@/run/y:/d"),
         ("hostaddr=10.0.0.1", "me:address@10.0.0.1:/d"),
         ("host=b hostaddr=10.0.0.1", "me:two@b:/d"),
     ] {
