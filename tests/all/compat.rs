@@ -5,17 +5,13 @@ mod ended;
 mod generic_client;
 mod pipelined;
 mod queues;
+mod raw_stream;
 mod room;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt, TryStreamExt, future::join_all, join};
 use std::{pin::pin, time::Duration};
-use tokio::{
-    io::AsyncReadExt,
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{task::JoinHandle, time::timeout};
 use trunkline::postgres::compat::{
     self as tokio_postgres, AsyncMessage, Client, Config, Error, IsolationLevel, NoTls, SimpleQueryMessage,
     config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs},
@@ -28,22 +24,6 @@ use crate::fixture::{SOON, database, eventually};
 async fn connect() -> (Client, JoinHandle<Result<(), Error>>) {
     let (client, connection) = tokio_postgres::connect(&database().await, NoTls).await.expect("connected");
     (client, tokio::spawn(connection))
-}
-
-#[tokio::test]
-async fn raw_stream_is_not_used_if_the_settings_require_encryption() {
-    let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let stream = TcpStream::connect(server.local_addr().expect("bound")).await.expect("connected");
-    let config: Config = "host=127.0.0.1 user=me password=secret sslmode=require".parse().expect("settings");
-    let refused = timeout(SOON, config.connect_raw(stream, NoTls));
-    let taken = async {
-        let mut sent = Vec::new();
-        server.accept().await.expect("connected").0.read_to_end(&mut sent).await.expect("closed");
-        sent
-    };
-    let (refused, sent) = join!(refused, timeout(SOON, taken));
-    let error = refused.expect("at once").map(drop).expect_err("not encrypted").to_string();
-    assert!(error.contains("encryption") && sent.expect("closed").is_empty(), "{error}");
 }
 
 async fn with_table() -> Client {

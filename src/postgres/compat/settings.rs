@@ -254,11 +254,20 @@ impl Config {
         &self.ports
     }
 
+    fn names_a_host(&self) -> bool {
+        self.settings.iter().any(|(name, value)| ["host", "hostaddr"].contains(&&**name) && !value.is_empty())
+    }
+
     fn target(&self) -> Result<Target, Error> {
         let mut text = String::new();
         for (name, value) in &self.settings {
             let value = value.replace('\\', "\\\\").replace('\'', "\\'");
             let _ = write!(text, "{name}='{value}' "); // writing to a text cannot fail
+        }
+        if !self.names_a_host() {
+            // A stream that the caller opened needs no host. The default host may be a socket, and
+            // then `sslmode` would not apply.
+            text.push_str("host=localhost");
         }
         Target::parse_in(&text, |_| None).map_err(Error::connect)
     }
@@ -268,7 +277,7 @@ impl Config {
     /// # Errors
     /// The settings are not valid, or the database cannot be reached.
     pub async fn connect<T: Encryption>(&self, tls: T) -> Result<(Client, Connection<Socket, T::Stream>), Error> {
-        if !self.settings.iter().any(|(name, value)| ["host", "hostaddr"].contains(&&**name) && !value.is_empty()) {
+        if !self.names_a_host() {
             return Err(Error::other("both host and hostaddr are missing"));
         }
         connect::open(&tls.applied(&self.target()?)?).await
