@@ -85,7 +85,7 @@ impl Target {
     /// server's name in the certificate. Settings that `tokio_postgres` does not support are
     /// removed before it parses the rest.
     pub fn parse(url: &str) -> Result<Self> {
-        Self::parse_in(url, |name| std::env::var(name).ok())
+        Self::parse_in(url, variable)
     }
 
     /// Parses a connection string in the given environment. A missing setting comes from the named
@@ -143,7 +143,7 @@ impl Target {
 
     /// Returns the schema of a connection string, without the files that a connection needs.
     pub fn schema_of(url: &str) -> Result<Schema> {
-        schema_in(&mut all_settings(url, Environment(&|name| std::env::var(name).ok()))?)
+        schema_in(&mut all_settings(url, Environment(&variable))?)
     }
 
     pub fn settings(text: &str) -> Result<Vec<(String, String)>> {
@@ -180,6 +180,12 @@ impl Target {
     pub fn configs(&self) -> &[Config] {
         if self.apart.is_empty() { slice::from_ref(&self.config) } else { &self.apart }
     }
+}
+
+/// Returns a variable of the process. Replaces bytes that are not UTF-8, so that the value is
+/// refused and not ignored.
+fn variable(name: &str) -> Option<String> {
+    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
 /// Returns the settings of a connection string, of its service and of the environment.
