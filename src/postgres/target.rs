@@ -111,6 +111,8 @@ impl Target {
         let hosts = Hosts::of(&mut options)?;
         if hosts.all_on_sockets() {
             ssl_mode = SslMode::Disable;
+        } else if ssl_mode != SslMode::Require {
+            refuse_direct_tls(&options)?;
         }
         let mut rest = options.config(|name| !is_about_hosts(name))?;
         rest.ssl_mode(ssl_mode);
@@ -268,6 +270,15 @@ fn encryption(mode: &str, files: &TlsFiles) -> Result<(SslMode, Check)> {
         return Err(Error::invalid(format!("sslmode={mode} is too weak for sslrootcert=system: use verify-full")));
     }
     Ok(found)
+}
+
+/// Returns an error for `sslnegotiation=direct`, which requires encryption.
+fn refuse_direct_tls(options: &ConnectionString) -> Result<()> {
+    let why = "sslnegotiation=direct needs sslmode=require, verify-ca or verify-full";
+    match options.get("sslnegotiation") {
+        Some(setting) if setting.value == "direct" => Err(setting.origin.blamed(Error::invalid(why))),
+        _ => Ok(()),
+    }
 }
 
 fn switch(value: &str) -> Result<bool> {

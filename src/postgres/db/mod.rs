@@ -133,7 +133,7 @@ impl Db {
     /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory that `openssl rehash` has prepared.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
-    ///   `prefer`.
+    ///   `prefer`. `direct` needs `sslmode=require`, `verify-ca` or `verify-full`.
     /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,
     ///   `PGLOADBALANCEHOSTS`): `any` (or `read-write`, `read-only`), `disable`.
     /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, including the login. 0 means

@@ -48,6 +48,11 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("host=h password=x://y?sslmode=disable sslmode=require", "Require x://y?sslmode=disable -"),
         ("host=h password=a\u{a0}b sslmode=require", "Require a\u{a0}b -"),
         ("host=/tmp sslmode=require", "Disable - -"),
+        ("host=/tmp sslnegotiation=direct", "Disable - -"),
+        (
+            "host=h sslmode=disable sslnegotiation=direct",
+            "sslnegotiation=direct needs sslmode=require, verify-ca or verify-full",
+        ),
         ("postgres://h/d?gssencmode=disable&client_encoding=utf8&sslmode=require", "Require - d"),
         ("host=h gssencmode=prefer krbsrvname=p gsslib=g gssdelegation=0 sslcompression=0 dbname=d", "Prefer - d"),
         ("host=h gssencmode=require", "gssencmode=require is not supported"),

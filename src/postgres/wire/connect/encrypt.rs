@@ -36,9 +36,6 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
         _ => true,
     };
     let direct = target.config.get_ssl_negotiation() == SslNegotiation::Direct;
-    if direct && !must {
-        return Err(Error::invalid("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full"));
-    }
     if !direct && !agreed(&mut socket).await.map_err(|error| failed(name, &error))? {
         if must {
             return Err(failed(name, &io::Error::new(ErrorKind::Unsupported, "the server does not support it")));
