@@ -10,6 +10,7 @@ mod password_file;
 mod tls_files;
 mod revocation;
 mod trust;
+mod handshake;
 mod tls;
 mod current_tls;
 
@@ -25,6 +26,7 @@ use self::{
     connection_string::ConnectionString,
     current_tls::CurrentTls,
     environment::Environment,
+    handshake::Handshake,
     hosts::{Hosts, is_about_hosts},
     tls::Check,
     tls_files::TlsFiles,
@@ -95,6 +97,7 @@ impl Target {
         let environment = Environment(&environment);
         let mut options = all_settings(url, environment)?;
         let files = TlsFiles::of(&mut options, environment)?;
+        let handshake = Handshake::of(&mut options)?;
         let mode = options.read("sslmode", |mode| encryption(mode, &files))?;
         let (mut ssl_mode, check) = match files.is_root_of_system {
             true => mode.unwrap_or((SslMode::Require, Check::AuthorityAndName)),
@@ -128,8 +131,8 @@ impl Target {
         }
         let apart = with_passwords(&mut rest, &hosts, password_file.as_deref());
         let tls = match ssl_mode {
-            SslMode::Disable => CurrentTls::of(Check::Nothing, false, TlsFiles::default())?,
-            mode => CurrentTls::of(check, mode == SslMode::Prefer, files)?,
+            SslMode::Disable => CurrentTls::of(Check::Nothing, false, handshake, TlsFiles::default())?,
+            mode => CurrentTls::of(check, mode == SslMode::Prefer, handshake, files)?,
         };
         Ok(Self {
             config: hosts.all(&rest),

@@ -132,6 +132,9 @@ impl Db {
     ///   applies only with a file of trusted authorities and without `sslcrldir`.
     /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory that `openssl rehash` has prepared.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
+    /// - `ssl_min_protocol_version`, `ssl_max_protocol_version`: `TLSv1.2`, `TLSv1.3`. No other
+    ///   versions are supported.
+    /// - `sslsni`: `1`. `0` does not send the server's name unencrypted.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`. `direct` needs `sslmode=require`, `verify-ca` or `verify-full`.
     /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,

@@ -9,6 +9,7 @@ use rustls::ClientConfig;
 use tracing::warn;
 
 use super::{
+    handshake::Handshake,
     tls::{Check, client_config},
     tls_files::TlsFiles,
 };
@@ -19,6 +20,7 @@ use crate::error::Result;
 pub(crate) struct CurrentTls {
     check: Check,
     is_preferred: bool,
+    handshake: Handshake,
     files: TlsFiles,
     last: Mutex<Last>,
 }
@@ -34,10 +36,10 @@ struct Last {
 }
 
 impl CurrentTls {
-    pub(super) fn of(check: Check, is_preferred: bool, files: TlsFiles) -> Result<Self> {
+    pub(super) fn of(check: Check, is_preferred: bool, handshake: Handshake, files: TlsFiles) -> Result<Self> {
         let changed = files.changed();
-        let config = Arc::new(client_config(check, is_preferred, &files)?);
-        Ok(Self { check, is_preferred, files, last: Mutex::new(Last { config, changed, refused: None }) })
+        let config = Arc::new(client_config(check, is_preferred, &handshake, &files)?);
+        Ok(Self { check, is_preferred, handshake, files, last: Mutex::new(Last { config, changed, refused: None }) })
     }
 
     /// Returns the configuration of the current files. Files that cannot be used, for example a
@@ -46,7 +48,7 @@ impl CurrentTls {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.files.changed();
         if changed != last.changed {
-            match client_config(self.check, self.is_preferred, &self.files) {
+            match client_config(self.check, self.is_preferred, &self.handshake, &self.files) {
                 Ok(config) => *last = Last { config: Arc::new(config), changed, refused: None },
                 Err(error) if last.refused.as_ref() != Some(&changed) => {
                     warn!(%error, "changed files for TLS cannot be used; the earlier contents are");

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-const KNOWN: [&str; 31] = [
+const KNOWN: [&str; 34] = [
     "answer_timeout",
     "application_name",
     "channel_binding",
@@ -32,6 +32,8 @@ const KNOWN: [&str; 31] = [
     "port",
     "prepared_statements",
     "schema",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
     "sslcert",
     "sslcertmode",
     "sslcrl",
@@ -41,6 +43,7 @@ const KNOWN: [&str; 31] = [
     "sslnegotiation",
     "sslpassword",
     "sslrootcert",
+    "sslsni",
     "target_session_attrs",
     "tcp_user_timeout",
     "user",

@@ -5,6 +5,7 @@ mod said;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use rustls::{ClientConnection, pki_types::ServerName};
 use tokio_postgres::config::{Host, SslMode};
 
 use super::{Target, connection_string::ConnectionString};
@@ -96,6 +97,45 @@ fn password_in_a_malformed_string_is_not_shown() {
     ] {
         let found = read(text);
         assert!(found.contains(said) && !found.contains("secret"), "{text}: {found}");
+    }
+}
+
+/// Returns the first message that a client with these settings sends to begin TLS.
+fn hello(text: &str) -> Vec<u8> {
+    let config = Target::parse_in(&format!("host=h sslmode=require {text}"), nothing).expect(text).tls.config();
+    let name = ServerName::try_from("name.example").expect("a name");
+    let mut client = ClientConnection::new(config, name).expect("a client");
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).expect("written");
+    hello
+}
+
+#[test]
+fn client_offers_the_versions_and_the_name_that_it_may() {
+    let has = |hello: &[u8], part: &[u8]| hello.windows(part.len()).any(|bytes| bytes == part);
+    // The extension with the versions: its number, its length, the length of the list, the list.
+    let (both, newer, older) =
+        (&[0, 43, 0, 5, 4, 3, 4, 3, 3][..], &[0, 43, 0, 3, 2, 3, 4][..], &[0, 43, 0, 3, 2, 3, 3][..]);
+    for (text, versions) in [
+        ("", both),
+        ("ssl_min_protocol_version=TLSv1 ssl_max_protocol_version=tlsv1.3", both),
+        ("ssl_min_protocol_version=TLSv1.3", newer),
+        ("ssl_max_protocol_version=TLSv1.2", older),
+        ("ssl_min_protocol_version=TLSv1.2 ssl_max_protocol_version=TLSv1.2", older),
+    ] {
+        assert!(has(&hello(text), versions), "{text}");
+    }
+    assert!(has(&hello("sslsni=1"), b"name.example") && !has(&hello("sslsni=0"), b"name.example"));
+    for (text, said) in [
+        ("ssl_min_protocol_version=SSLv3", "ssl_min_protocol_version=SSLv3 is not known: use TLSv1.2 or TLSv1.3"),
+        ("ssl_max_protocol_version=TLSv1.1", "leaves no version of TLS: the oldest that is permitted is TLSv1.2"),
+        (
+            "ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2",
+            "ssl_max_protocol_version=TLSv1.2 leaves no version of TLS: the oldest that is permitted is TLSv1.3",
+        ),
+        ("sslsni=no", "sslsni=no is not known: use 0 or 1"),
+    ] {
+        assert!(read(&format!("host=h {text}")).ends_with(said), "{text}");
     }
 }
 

@@ -14,6 +14,7 @@ use rustls::{
 use tracing::warn;
 
 use super::{
+    handshake::Handshake,
     revocation::RevocationLists,
     tls_files::{TlsFile, TlsFiles},
     trust::Trust,
@@ -31,28 +32,36 @@ pub(super) enum Check {
 
 /// Returns the TLS configuration. In the mode `prefer`, a client certificate at the default path is
 /// ignored if it cannot be used.
-pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) -> Result<ClientConfig> {
+pub(super) fn client_config(
+    check: Check,
+    is_preferred: bool,
+    handshake: &Handshake,
+    files: &TlsFiles,
+) -> Result<ClientConfig> {
     let failed = |error: rustls::Error| Error::new(Kind::Tls(error.to_string()));
     let provider = Arc::new(ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let versions = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&handshake.versions);
     let verifier = match check {
         Check::Nothing => Arc::new(Unverified(provider)),
         Check::Authority => trust(false, files, provider)?,
         Check::AuthorityAndName => trust(true, files, provider)?,
     };
     let builder = versions.map_err(failed)?.dangerous().with_custom_certificate_verifier(verifier);
-    let Some(certificate) = &files.certificate else { return Ok(builder.with_no_client_auth()) };
-    let config = identity(certificate, files.key.as_ref()).and_then(|(certificates, key)| {
+    let with_identity = files.certificate.as_ref().map(|certificate| {
+        let (certificates, key) = identity(certificate, files.key.as_ref())?;
         let config = builder.clone().with_client_auth_cert(certificates, key);
         config.map_err(|error| certificate.error(format!("it cannot be used with the key of sslkey: {error}")))
     });
-    match config {
-        Err(error) if is_preferred && certificate.is_default => {
+    let mut config = match with_identity {
+        None => builder.with_no_client_auth(),
+        Some(Err(error)) if is_preferred && files.certificate.as_ref().is_some_and(|file| file.is_default) => {
             warn!(%error, "the client's certificate is not used");
-            Ok(builder.with_no_client_auth())
+            builder.with_no_client_auth()
         }
-        config => config,
-    }
+        Some(config) => config?,
+    };
+    config.enable_sni = handshake.sends_name;
+    Ok(config)
 }
 
 fn identity(
