@@ -95,7 +95,8 @@ impl Target {
     /// password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
-        let mut options = all_settings(url, environment)?;
+        let mut options = settings_of(url, environment)?;
+        options.fill(environment.settings())?;
         let files = TlsFiles::of(&mut options, environment)?;
         let handshake = Handshake::of(&mut options)?;
         let mode = options.read("sslmode", |mode| encryption(mode, &files))?;
@@ -104,7 +105,7 @@ impl Target {
             false => mode.unwrap_or((SslMode::Prefer, Check::Nothing)),
         };
         let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
-        let schema = schema_in(&mut options)?;
+        let schema = schema_in(&mut options, environment)?;
         let limits = AnswerLimits {
             answer: options.read("answer_timeout", |text| seconds("answer_timeout", text))?.flatten(),
             answer_bytes: options.read("max_answer", bytes)?.unwrap_or(ANSWER_BYTES),
@@ -146,9 +147,11 @@ impl Target {
         })
     }
 
-    /// Returns the schema of a connection string, without the files that a connection needs.
+    /// Returns the schema of a connection string, without the files that a connection needs. The
+    /// other variables are not read, because the caller may connect with another driver.
     pub fn schema_of(url: &str) -> Result<Schema> {
-        schema_in(&mut all_settings(url, Environment(&variable))?)
+        let environment = Environment(&variable);
+        schema_in(&mut settings_of(url, environment)?, environment)
     }
 
     pub fn settings(text: &str) -> Result<Vec<(String, String)>> {
@@ -193,16 +196,16 @@ fn variable(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
-/// Returns the settings of a connection string, of its service and of the environment.
-fn all_settings(url: &str, environment: Environment<'_>) -> Result<ConnectionString> {
+/// Returns the settings of a connection string and of its service.
+fn settings_of(url: &str, environment: Environment<'_>) -> Result<ConnectionString> {
     let mut options = ConnectionString::parse(url)?;
     let of_service = service_file::settings(&mut options, environment)?;
-    options.fill(of_service);
-    options.fill(environment.settings());
+    options.fill(of_service)?;
     Ok(options)
 }
 
-fn schema_in(options: &mut ConnectionString) -> Result<Schema> {
+fn schema_in(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Schema> {
+    options.fill(environment.schema())?;
     options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)
 }
 

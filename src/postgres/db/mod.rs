@@ -132,11 +132,12 @@ impl Db {
     ///   applies only with a file of trusted authorities and without `sslcrldir`.
     /// - `sslcrldir` (`PGSSLCRLDIR`): none. A directory that `openssl rehash` has prepared.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
-    /// - `ssl_min_protocol_version`, `ssl_max_protocol_version`: `TLSv1.2`, `TLSv1.3`. No other
-    ///   versions are supported.
-    /// - `sslsni`: `1`. `0` does not send the server's name unencrypted.
+    /// - `ssl_min_protocol_version`, `ssl_max_protocol_version` (`PGSSLMINPROTOCOLVERSION`,
+    ///   `PGSSLMAXPROTOCOLVERSION`): `TLSv1.2`, `TLSv1.3`. No other versions are supported.
+    /// - `sslsni` (`PGSSLSNI`): `1`. `0` does not send the server's name unencrypted.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`. `direct` needs `sslmode=require`, `verify-ca` or `verify-full`.
+    /// - `requiressl` (`PGREQUIRESSL`): none. `1` means `sslmode=require`.
     /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,
     ///   `PGLOADBALANCEHOSTS`): `any` (or `read-write`, `read-only`), `disable`.
     /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, including the login. 0 means
@@ -153,9 +154,13 @@ impl Db {
     /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
     ///   of a-z, 0-9 and `_`. It begins with a letter, but not with `pg_`, and is no reserved word.
     ///
-    /// The library ignores `client_encoding`, `fallback_application_name`, `sslcompression` and the
-    /// settings of Kerberos (`gssencmode`, `gsslib`, `gssdelegation`, `krbsrvname`). It refuses
-    /// `gssencmode=require`, and settings that this list does not contain.
+    /// The library ignores `client_encoding`, `fallback_application_name`, `sslcompression`,
+    /// `max_protocol_version` and the settings of Kerberos (`gssencmode`, `gsslib`,
+    /// `gssdelegation`, `krbsrvname`), and their variables. It refuses `gssencmode=require`
+    /// (`PGGSSENCMODE`), `require_auth` (`PGREQUIREAUTH`), `requirepeer` (`PGREQUIREPEER`),
+    /// `min_protocol_version` above 3.0 (`PGMINPROTOCOLVERSION`), and settings that this list does
+    /// not contain. A refused variable does not matter if the string sets the setting to nothing.
+    /// The variables `PGTZ`, `PGDATESTYLE` and `PGGEQO` are ignored.
     ///
     /// An empty environment variable counts as not set. An empty setting in the string
     /// (`options=''`) counts as set, and has the default value. All settings are read once, in this

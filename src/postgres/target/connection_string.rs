@@ -17,14 +17,26 @@ impl ConnectionString {
     pub fn parse(text: &str) -> Result<Self> {
         let of_url = |scheme| text.strip_prefix(scheme).map(url::settings);
         let settings = of_url("postgres://").or_else(|| of_url("postgresql://")).unwrap_or_else(|| words(text))?;
-        settings.into_iter().filter_map(|setting| setting.translated().transpose()).collect::<Result<_>>().map(Self)
+        settings.into_iter().map(Setting::translated).collect::<Result<_>>().map(Self)
     }
 
-    /// Adds the settings whose names have not been given yet.
-    pub fn fill(&mut self, more: Vec<Setting>) {
-        let new: Vec<Setting> =
-            more.into_iter().filter(|more| self.0.iter().all(|said| said.name != more.name)).collect();
-        self.0.extend(new);
+    /// Adds the settings whose names have not been given yet. A setting that has been given is not
+    /// refused either.
+    pub fn fill(&mut self, more: impl IntoIterator<Item = Setting>) -> Result<()> {
+        for setting in more {
+            if self.has(&setting.name) {
+                continue;
+            }
+            let setting = setting.translated()?;
+            if !self.has(&setting.name) {
+                self.0.push(setting);
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|setting| setting.name == name)
     }
 
     /// Returns a setting. Returns `None` if the setting is missing or empty.

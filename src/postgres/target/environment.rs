@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use super::setting::{Origin, Setting};
 
-const VARIABLES: [(&str, &str); 22] = [
+/// The settings and their variables. If two variables supply the same setting, the first one is
+/// used. Variables whose settings are ignored with every value, such as `PGCLIENTENCODING`, are
+/// not read.
+const VARIABLES: [(&str, &str); 29] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
     ("port", "PGPORT"),
@@ -15,6 +18,7 @@ const VARIABLES: [(&str, &str); 22] = [
     ("options", "PGOPTIONS"),
     ("application_name", "PGAPPNAME"),
     ("sslmode", "PGSSLMODE"),
+    ("requiressl", "PGREQUIRESSL"),
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcrl", "PGSSLCRL"),
     ("sslcrldir", "PGSSLCRLDIR"),
@@ -22,11 +26,17 @@ const VARIABLES: [(&str, &str); 22] = [
     ("sslkey", "PGSSLKEY"),
     ("sslcertmode", "PGSSLCERTMODE"),
     ("sslnegotiation", "PGSSLNEGOTIATION"),
+    ("sslsni", "PGSSLSNI"),
+    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
     ("channel_binding", "PGCHANNELBINDING"),
+    ("gssencmode", "PGGSSENCMODE"),
+    ("min_protocol_version", "PGMINPROTOCOLVERSION"),
+    ("require_auth", "PGREQUIREAUTH"),
+    ("requirepeer", "PGREQUIREPEER"),
     ("connect_timeout", "PGCONNECT_TIMEOUT"),
     ("target_session_attrs", "PGTARGETSESSIONATTRS"),
     ("load_balance_hosts", "PGLOADBALANCEHOSTS"),
-    ("schema", "TRUNKLINE_SCHEMA"),
 ];
 
 /// A source of environment variables: either the process or a test.
@@ -39,12 +49,19 @@ impl Environment<'_> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
+    /// Returns the settings of libpq's variables.
     pub fn settings(self) -> Vec<Setting> {
-        let setting = |&(name, variable): &(&str, &'static str)| {
-            let value = self.get(variable)?;
-            Some(Setting { name: name.to_owned(), value, origin: Origin::Variable(variable) })
-        };
-        VARIABLES.iter().filter_map(setting).collect()
+        VARIABLES.iter().filter_map(|&(name, variable)| self.setting(name, variable)).collect()
+    }
+
+    /// Returns the schema of the queues.
+    pub fn schema(self) -> Option<Setting> {
+        self.setting("schema", "TRUNKLINE_SCHEMA")
+    }
+
+    fn setting(self, name: &str, variable: &'static str) -> Option<Setting> {
+        let value = self.get(variable)?;
+        Some(Setting { name: name.to_owned(), value, origin: Origin::Variable(variable) })
     }
 
     /// Returns libpq's path for a file in the user's home directory.

@@ -107,25 +107,26 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
         let Some(settings) = &mut found else { continue };
         let origin = Origin::Service { file: file.to_owned(), line: at + 1 };
         let setting = setting(line, origin)?;
-        settings.extend(setting.filter(|new| settings.iter().all(|said| said.name != new.name)));
+        if settings.iter().all(|said| said.name != setting.name) {
+            settings.push(setting);
+        }
     }
     Ok(found)
 }
 
-/// Parses a line. Returns `None` if only other clients use the setting.
-fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
+/// Parses a line.
+fn setting(line: &str, origin: Origin) -> Result<Setting> {
     // The error does not quote the line, because the line may contain a password.
     let no_setting =
         |origin: &Origin| Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment"));
     let Some((name, value)) = line.split_once('=') else { return Err(no_setting(&origin)) };
-    let setting = Setting { name: name.to_owned(), value: value.to_owned(), origin };
-    let Some(setting) = setting.translated()? else { return Ok(None) };
+    let setting = Setting { name: name.to_owned(), value: value.to_owned(), origin }.translated()?;
     let Setting { name, origin, .. } = &setting;
     match name.as_str() {
         "service" | "servicefile" => {
             Err(Error::invalid(format!("{origin}: a service cannot refer to another service")))
         }
-        name if KNOWN.contains(&name) => Ok(Some(setting)),
+        name if KNOWN.contains(&name) || setting.is_of_others() => Ok(setting),
         _ if line.starts_with("ldap") => Err(Error::invalid(format!(
             "{origin}: services cannot be looked up by LDAP; write the settings into the file"
         ))),
@@ -164,7 +165,8 @@ mod tests {
     #[test]
     fn a_line_that_is_not_understood_is_named() {
         for (line, wanted) in [
-            ("gssencmode=disable", ""),
+            // It counts as given, so that `PGGSSENCMODE` does not apply.
+            ("gssencmode=disable", "gssencmode="),
             (
                 "gssencmode=require",
                 "line 2 of /etc/s.conf: gssencmode=require is not supported: sslmode=require encrypts with TLS",

@@ -6,15 +6,20 @@ use tokio_postgres::Config;
 
 use crate::error::{Error, Result};
 
-/// Settings that only other clients use, and that this library ignores. Kerberos is not supported,
-/// and the encoding is always UTF-8.
-const OF_OTHERS: [&str; 7] = [
+/// Settings that only other clients use. This library ignores them, and refuses the values that
+/// [`Setting::instead`] lists. Kerberos is not supported, and the encoding is always UTF-8.
+const OF_OTHERS: [&str; 12] = [
     "client_encoding",
     "fallback_application_name",
     "gssdelegation",
     "gssencmode",
     "gsslib",
     "krbsrvname",
+    "max_protocol_version",
+    "min_protocol_version",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
     "sslcompression",
 ];
 
@@ -62,18 +67,43 @@ impl Setting {
         Self { name: name.into(), value: value.into(), origin: Origin::Text }
     }
 
-    /// Returns the setting under the name that `tokio_postgres` uses. Returns `None` if only other
-    /// clients use the setting. Returns an error if it demands encryption by Kerberos.
-    pub fn translated(mut self) -> Result<Option<Self>> {
-        if self.name == "gssencmode" && self.value == "require" {
-            let why = "gssencmode=require is not supported: sslmode=require encrypts with TLS";
-            return Err(self.origin.blamed(Error::invalid(why)));
+    /// Returns the setting under the name that `tokio_postgres` uses. A setting that only other
+    /// clients use becomes empty. It still counts as given, so it replaces that of another source.
+    /// Returns an error if the setting demands what this library does not support.
+    pub fn translated(mut self) -> Result<Self> {
+        if let Some(instead) = self.instead() {
+            let text = format!("{}={} is not supported: {instead}", self.name, self.value);
+            return Err(self.origin.blamed(Error::invalid(text)));
         }
         if self.name == "keepalives_count" {
             "keepalives_retries".clone_into(&mut self.name);
         }
-        let is_of_others = OF_OTHERS.contains(&self.name.as_str());
-        Ok((!is_of_others).then_some(self))
+        if self.name == "requiressl" && self.value.starts_with('1') {
+            "sslmode".clone_into(&mut self.name);
+            "require".clone_into(&mut self.value);
+        }
+        if self.is_of_others() {
+            self.value.clear();
+        }
+        Ok(self)
+    }
+
+    /// Returns true if only other clients use the setting.
+    pub fn is_of_others(&self) -> bool {
+        OF_OTHERS.contains(&self.name.as_str())
+    }
+
+    /// Returns what to use instead, if the setting demands what this library does not support.
+    fn instead(&self) -> Option<&'static str> {
+        let Self { name, value, .. } = self;
+        Some(match name.as_str() {
+            _ if value.is_empty() => return None,
+            "gssencmode" if value != "disable" && value != "prefer" => "sslmode=require encrypts with TLS",
+            "min_protocol_version" if value != "3.0" => "this library uses version 3.0 of the protocol",
+            "require_auth" => "channel_binding=require accepts only SCRAM over TLS",
+            "requirepeer" => "sslmode=verify-full checks the server's certificate",
+            _ => return None,
+        })
     }
 
     /// Formats the setting as part of a connection string.

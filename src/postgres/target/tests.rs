@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rustls::{ClientConnection, pki_types::ServerName};
 use tokio_postgres::config::{Host, SslMode};
 
-use super::{Target, connection_string::ConnectionString};
+use super::{Target, connection_string::ConnectionString, environment::Environment, schema_in, settings_of};
 
 fn nothing(_: &str) -> Option<String> {
     None
@@ -48,6 +48,8 @@ fn an_option_is_what_libpq_takes_it_for() {
         ("host=h password='it\\'s \\\\' dbname=d", "Prefer it's \\ d"),
         ("host=h password=x://y?sslmode=disable sslmode=require", "Require x://y?sslmode=disable -"),
         ("host=h password=a\u{a0}b sslmode=require", "Require a\u{a0}b -"),
+        ("host=h requiressl=1", "Require - -"),
+        ("host=h requiressl=0", "Prefer - -"),
         ("host=/tmp sslmode=require", "Disable - -"),
         ("host=/tmp sslnegotiation=direct", "Disable - -"),
         (
@@ -136,6 +138,21 @@ fn client_offers_the_versions_and_the_name_that_it_may() {
         ("sslsni=no", "sslsni=no is not known: use 0 or 1"),
     ] {
         assert!(read(&format!("host=h {text}")).ends_with(said), "{text}");
+    }
+}
+
+#[test]
+fn schema_is_found_whatever_other_variables_demand() {
+    let demands = |name: &str| match name {
+        "PGREQUIREAUTH" => Some("scram-sha-256".to_owned()),
+        "TRUNKLINE_SCHEMA" => Some("mine".to_owned()),
+        _ => None,
+    };
+    let environment = Environment(&demands);
+    for (text, name) in [("host=h", "mine"), ("host=h schema=other", "other")] {
+        let mut options = settings_of(text, environment).expect(text);
+        assert_eq!(schema_in(&mut options, environment).expect(text).name(), name, "{text}");
+        assert!(Target::parse_in(text, demands).is_err(), "{text}");
     }
 }
 

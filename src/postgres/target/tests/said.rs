@@ -9,7 +9,7 @@ use std::{
 
 use tokio_postgres::{
     Config,
-    config::{ChannelBinding, Host, TargetSessionAttrs},
+    config::{ChannelBinding, Host, SslMode, TargetSessionAttrs},
 };
 
 use crate::postgres::target::Target;
@@ -135,6 +135,72 @@ fn every_variable_applies_and_empty_ones_count_as_unset() {
     assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::Any);
     assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(10)));
     assert!(config.get_hostaddrs().is_empty());
+}
+
+#[test]
+fn variable_is_refused_like_its_option() {
+    let home = Home::new();
+    for (variable, setting, value, said) in [
+        ("PGGSSENCMODE", "gssencmode", "require", "is not supported: sslmode=require encrypts with TLS"),
+        ("PGGSSENCMODE", "gssencmode", "yes", "is not supported: sslmode=require encrypts with TLS"),
+        ("PGREQUIREAUTH", "require_auth", "scram-sha-256", "is not supported: channel_binding=require "),
+        ("PGREQUIREPEER", "requirepeer", "postgres", "is not supported: sslmode=verify-full "),
+        ("PGMINPROTOCOLVERSION", "min_protocol_version", "3.2", "is not supported: this library uses version 3.0"),
+        ("PGSSLMINPROTOCOLVERSION", "ssl_min_protocol_version", "TLSv9", "is not known: use TLSv1.2 or TLSv1.3"),
+        ("PGSSLMAXPROTOCOLVERSION", "ssl_max_protocol_version", "TLSv1", "leaves no version of TLS"),
+        ("PGSSLSNI", "sslsni", "no", "is not known: use 0 or 1"),
+        ("PGSSLCERTMODE", "sslcertmode", "require", "is not supported"),
+        ("PGSSLNEGOTIATION", "sslnegotiation", "direct", "needs sslmode=require"),
+        ("PGSSLNEGOTIATION", "sslnegotiation", "later", "invalid value for option `sslnegotiation`"),
+        ("PGCHANNELBINDING", "channel_binding", "always", "invalid value for option `channel_binding`"),
+        ("PGTARGETSESSIONATTRS", "target_session_attrs", "primary", "invalid value for option `target_session_attrs`"),
+        ("PGLOADBALANCEHOSTS", "load_balance_hosts", "on", "invalid value for option `load_balance_hosts`"),
+    ] {
+        let by_variable = home.shown("host=h", &[(variable, value)]);
+        let by_option = home.shown(&format!("host=h {setting}={value}"), &[]);
+        assert!(by_variable.starts_with(variable) && by_variable.contains(said), "{variable}: {by_variable}");
+        assert!(by_option.contains(said), "{setting}: {by_option}");
+        let replaced = home.shown(&format!("host=h {setting}=''"), &[(variable, value)]);
+        assert_eq!(replaced, "-@h:/-", "the string takes precedence over {variable}");
+    }
+    let service = Home::new().with(".pg_service.conf", "[s]\nhost=h\ngssencmode=disable\n");
+    for text in ["service=s", "host=h gssencmode=disable"] {
+        assert_eq!(service.shown(text, &[("PGGSSENCMODE", "require")]), "-@h:/-", "{text}");
+    }
+}
+
+#[test]
+fn variable_that_demands_nothing_is_ignored() {
+    for variable in [
+        ("PGGSSENCMODE", "prefer"),
+        ("PGGSSENCMODE", "disable"),
+        ("PGMINPROTOCOLVERSION", "3.0"),
+        ("PGMAXPROTOCOLVERSION", "latest"),
+        ("PGSSLMINPROTOCOLVERSION", "TLSv1.2"),
+        ("PGSSLSNI", "1"),
+        ("PGREQUIRESSL", "0"),
+        ("PGSSLCOMPRESSION", "1"),
+        ("PGCLIENTENCODING", "LATIN1"),
+        ("PGKRBSRVNAME", "postgres"),
+        ("PGGSSDELEGATION", "1"),
+        ("PGTZ", "Europe/Berlin"),
+        ("PGDATESTYLE", "German"),
+        ("PGGEQO", "off"),
+    ] {
+        assert_eq!(Home::new().shown("host=h", &[variable]), "-@h:/-", "{variable:?}");
+    }
+}
+
+#[test]
+fn encryption_is_required_by_the_older_variable_too() {
+    let (older, home) = (("PGREQUIRESSL", "1"), Home::new());
+    let mode = |text: &str, variables: &[_]| home.read(text, variables).expect(text).config.get_ssl_mode();
+    assert_eq!(mode("host=h", &[older]), SslMode::Require);
+    assert_eq!(mode("host=h", &[("PGSSLMODE", "disable"), older]), SslMode::Disable);
+    assert_eq!(mode("host=h sslmode=prefer", &[older]), SslMode::Prefer);
+    assert_eq!(mode("host=h requiressl=0", &[older]), SslMode::Prefer);
+    let weak = home.shown("host=h sslrootcert=system", &[older]);
+    assert_eq!(weak, "PGREQUIRESSL: sslmode=require is too weak for sslrootcert=system: use verify-full");
 }
 
 #[test]
