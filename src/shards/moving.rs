@@ -173,8 +173,8 @@ async fn prepare(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first waiting rows of a queue in the order in which consumers would receive them: the
-/// ids, and what decides the order.
+/// Returns the first waiting rows of a queue in the order in which consumers would receive them:
+/// the ids, and what decides the order.
 async fn order(db: &Db, queue: &Description) -> Result<(Vec<i64>, Vec<Time>)> {
     let sql = if queue.partitions > 0 {
         let text = include_str!("../../sql/statements/partitioned/move_order.sql");

@@ -68,8 +68,8 @@ async fn retries_without_a_text_lose_only_the_known_lead_of_a_clock() {
     }
 }
 
-/// A lease repairs the partitions of a queue, and then a worker stores the floor. Both would find the
-/// lead of the clock.
+/// A lease repairs the partitions of a queue, and then a worker stores the floor. Both would find
+/// the lead of the clock.
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_loses_the_lead_of_a_clock_once() {
     let sql = leased(", partitions => 1").await;

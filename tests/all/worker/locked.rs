@@ -174,11 +174,14 @@ async fn release_that_waits_holds_up_no_later_release() {
     let HeldUp { runs, attempt: _attempt, gate, holder } = HeldUp::start(&place).await;
     let Place { queue, sql, .. } = &place;
     eventually("a release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
-    // Lets later releases pass. The first one continues to wait.
-    let passes = "create or replace function public.hold_up() returns trigger language plpgsql as
-                      $$ begin return new; end $$";
-    sql.batch_execute(passes).await.expect("replaced");
     let later = enqueued(queue, 3 * HeldUp::MESSAGES).await;
+    // Lets releases of these messages pass. The first one continues to wait.
+    let passes = format!(
+        "create or replace function public.hold_up() returns trigger language plpgsql as
+             $$ begin if new.id < {} then perform pg_advisory_xact_lock_shared(7); end if; return new; end $$",
+        later[0]
+    );
+    sql.batch_execute(&passes).await.expect("replaced");
     // The worker handles all it can reach of the first messages, and then quickly some later ones.
     gate.add_permits(HeldUp::MESSAGES as usize);
     let released = "select exists (select from trunkline.queue_q where id >= $1 and released > 0)";
@@ -186,7 +189,9 @@ async fn release_that_waits_holds_up_no_later_release() {
         sql.query_one(released, &[&later[0]]).await.expect("read").get(0)
     })
     .await;
-    assert!(sql.query_one(WAITS, &[]).await.expect("read").get::<_, bool>(0), "the first release waits");
+    let earlier = "select exists (select from trunkline.queue_q where id < $1 and released > 0)";
+    assert!(!sql.query_one(earlier, &[&later[0]]).await.expect("read").get::<_, bool>(0), "the first release waits");
+    eventually("the first release waits", || async { sql.query_one(WAITS, &[]).await.expect("read").get(0) }).await;
     HeldUp::unlock(&holder).await;
     gate.add_permits(4 * HeldUp::MESSAGES as usize);
     assert_eq!(runs.stop().await.lost, 0);
