@@ -6,7 +6,7 @@ declare
     below pg_type;
 begin
     select * into below from pg_type t where t.oid = type;
-    while below.typtype = 'd' or trunkline.is_array(below.oid) loop
+    while below.typtype = 'd' or below.typelem <> 0 and below.typsubscript = 'array_subscript_handler'::regproc loop
         if below.typtype = 'd' and below.typtypmod >= 0 then
             return true;
         end if;
