@@ -624,7 +624,7 @@ function clock() returns timestamp with time zone language sql volatile;
 
 function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:02'::interval, if_held boolean DEFAULT false) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function converted(queue text, parameter text, is_list boolean) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
+function converted(queue text, parameter text, is_list boolean, texts text[] DEFAULT NULL::text[]) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 

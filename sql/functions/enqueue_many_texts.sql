@@ -22,11 +22,11 @@ begin
     end if;
     if keys is not null then
         perform trunkline.check_keys(queue, keys, cardinality(payloads)), trunkline.check_priority(queue, priority);
-        return query execute format('select * from trunkline.%I(%s, $2, $3, $4)', 'do_keyed_' || queue, trunkline.converted(queue, '$1', true))
+        return query execute format('select * from trunkline.%I(%s, $2, $3, $4)', 'do_keyed_' || queue, trunkline.converted(queue, '$1', true, payloads))
             using payloads, keys, delay, metadata;
         return;
     end if;
-    return query execute format('select * from trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', true),
+    return query execute format('select * from trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', true, payloads),
                                 trunkline.check_priority(queue, priority))
         using payloads, delay, metadata;
 end $$;

@@ -11,6 +11,6 @@ create or replace function trunkline.enqueue_many_with_columns(queue text, paylo
 --                                                       '{"tenant": "globex"}');
 begin
     perform trunkline.check_queue(queue);
-    return query execute format('select * from trunkline.enqueue_rows($1, %s, $3, $4, $5, $6, $7)', trunkline.converted(queue, '$2', true))
+    return query execute format('select * from trunkline.enqueue_rows($1, %s, $3, $4, $5, $6, $7)', trunkline.converted(queue, '$2', true, payloads))
         using queue, payloads, columns, trunkline.due_of(delay), metadata, priority, keys;
 end $$;

@@ -7,6 +7,7 @@ create or replace function trunkline.enqueue_one(queue text, payload anyelement,
 declare
     id bigint;
     arguments text;
+    texts text[];
     listed jsonb[];
     -- A payload from a table may be compressed, to 1/255 of its size at the least.
     fits bool := pg_column_size(payload) <= 262144;
@@ -19,8 +20,9 @@ begin
     end if;
     perform trunkline.check_queue(queue);
     if key is not null then
+        texts := case when pg_typeof(payload) = 'text'::regtype then array[payload::text] end;
         perform trunkline.check_keys(queue, array[key], 1), trunkline.check_priority(queue, priority);
-        execute format('select trunkline.%I(%s, array[$2], $3, $4)', 'do_keyed_' || queue, trunkline.converted(queue, '$1', false))
+        execute format('select trunkline.%I(%s, array[$2], $3, $4)', 'do_keyed_' || queue, trunkline.converted(queue, '$1', false, texts))
             into id using payload, key, delay, case when metadata is not null then array[metadata] end;
         return id;
     end if;
@@ -43,7 +45,8 @@ begin
     -- Handles queues without a branch, and arguments that must be refused. Checks the size first, which
     -- refuses a null payload: the cast of a null could fail with another error.
     perform trunkline.payload_bytes(queue, pg_column_size(payload));
-    execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false), arguments)
+    texts := case when pg_typeof(payload) = 'text'::regtype then array[payload::text] end;
+    execute format('select trunkline.%I(%s, $2, $3%s)', 'do_batch_' || queue, trunkline.converted(queue, '$1', false, texts), arguments)
         into id using payload, delay, case when metadata is not null then array[metadata] end;
     return id;
 end $$;

@@ -2,7 +2,9 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql as $$
--- Like the variant for a value of the queue's type, but takes the payload as text, which any driver can pass.
+-- Like the variant for a value of the queue's type, but takes the payload as text. A driver that leaves the type of a
+-- parameter to the server calls this variant: cast the parameter, as in $2::bytea or $2::jsonb. In a queue of bytea, a
+-- text that has a backslash is refused (22P02), unless it is in hex notation, such as '\x0aff'.
 --
 -- Example:
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');

@@ -18,6 +18,6 @@ begin
         'select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
          from (select array[cardinality($1)] as n) a,
               trunkline.%I(%s, array_fill($2, a.n), $3, array_fill($4, a.n), $5, array_fill($6, a.n), array_fill($7, a.n)) u',
-        'do_unique_' || queue, trunkline.converted(queue, '$1', true))
+        'do_unique_' || queue, trunkline.converted(queue, '$1', true, payloads))
         using payloads, trunkline.due_of(delay), metadata, priority, unique_keys, extract(epoch from unique_for)::float8, coalesce(replace, false);
 end $$;

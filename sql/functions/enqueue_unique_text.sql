@@ -12,7 +12,7 @@ begin
     perform trunkline.check_unique_key(unique_key), trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);
     execute format('select u.id, (array[''new'', ''duplicate'', ''replaced''])[u.outcome + 1]
                     from trunkline.%I(%s, array[$2], array[$3], array[$4], array[$5], array[$6], array[$7]) u',
-                   'do_unique_' || queue, trunkline.converted(queue, '$1', false))
+                   'do_unique_' || queue, trunkline.converted(queue, '$1', false, array[payload]))
         into id, outcome
         using payload, trunkline.due_of(delay), metadata, priority, unique_key, extract(epoch from unique_for)::float8, coalesce(replace, false);
 end $$;

@@ -1,6 +1,6 @@
 create or replace function trunkline.send_direct(queue text, payload text, metadata jsonb default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Like the variant for a value of the queue's type, but takes the payload as text, which any driver can pass.
+-- Like the variant for a value of the queue's type, but takes the payload as text; see trunkline.enqueue.
 --
 -- Example:
 --     select trunkline.send_direct('emails', '{"to": "bob@example.org"}', metadata => '{"tenant": "acme"}');

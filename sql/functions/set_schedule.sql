@@ -9,13 +9,15 @@ create or replace function trunkline.set_schedule(
 -- schedule run`: SQL alone makes none.
 --
 -- name: the same rules as for a queue's name. expression: five fields of cron, or six with seconds first (`0 3 * *
--- mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; or `every 90 seconds` (minutes, hours, days), which
--- counts from 1970-01-01 UTC. payload: text of the queue's type. It is read with the session's settings (DateStyle and
--- similar), and stored so that the ticks depend on no setting. zone: the time zone in which the fields are read.
--- metadata: the metadata of each message, to which `schedule` (the name) and `tick` (the time, UTC) are added. missed:
--- which ticks are made if several are due together, or the last one is old, because no process made them in time: `once`
--- makes only the last one; `skip` makes only the last one, and only if it is at most a minute old; `each` makes all, but
--- at most the last 1,000. priority: the priority of each message, from 0, the lowest, in a queue with priorities. key: the key of each message, in a queue with keys.
+-- mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; or `every 90 seconds` (minutes, hours, days),
+-- which counts from 1970-01-01 UTC. payload: text of the queue's type. It is read with the session's settings
+-- (DateStyle and similar), and stored so that the ticks depend on no setting. In a queue of bytea, a backslash is only
+-- for hex notation, such as '\x0aff'. zone: the time zone in which the fields are read. metadata: the metadata of each
+-- message, to which `schedule` (the name) and `tick` (the time, UTC) are added. missed: which ticks are made if
+-- several are due together, or the last one is old, because no process made them in time: `once` makes only the last
+-- one; `skip` makes only the last one, and only if it is at most a minute old; `each` makes all, but at most the last
+-- 1,000. priority: the priority of each message, from 0, the lowest, in a queue with priorities. key: the key of each
+-- message, in a queue with keys.
 --
 -- Some errors, such as a field that is out of bounds, are found only by a process that makes ticks; they then appear in
 -- the column problem of trunkline.schedule.
@@ -35,7 +37,7 @@ begin
         raise exception 'the payload of schedule % is null', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass the payload as text, of the type of the queue.';
     end if;
-    execute format('select trunkline.written((trunkline.payload_as($1, null::%s[]))[1])', format_type(trunkline.payload_type(queue), -1)) into payload using payload;
+    execute format('select trunkline.written((%s)[1])', trunkline.converted(queue, '$1', false, array[payload])) into payload using payload;
     metadata := nullif(metadata, '{}');
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
     perform trunkline.right_schedules();

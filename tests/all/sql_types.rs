@@ -188,3 +188,74 @@ async fn payload_is_converted_alike_by_every_call() {
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 3), "{payload_type} from {value}");
     }
 }
+
+/// A driver that does not know the type of a parameter passes bytes as a text. PostgreSQL would read
+/// its backslashes as escapes.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_may_be_bytes_is_refused() {
+    let sql = connect(&database().await).await;
+    sql.batch_execute(
+        "create domain public.blob as bytea;
+         select trunkline.create_queue('b'), trunkline.create_queue('domain', 'public.blob'),
+                trunkline.create_queue('keyed', partitions => 4), trunkline.create_queue('unique', uniqueness => true),
+                trunkline.create_queue('text', 'text')",
+    )
+    .await
+    .expect("created");
+    for call in [
+        r"enqueue('b', 'C:\101\x')",
+        r"enqueue('b', 'a\\n'::varchar)",
+        r"enqueue('b', 'a\\n', delay => '1 hour')",
+        r#"enqueue('b', 'a\\n', metadata => '{"a": "b"}')"#,
+        r"enqueue('domain', 'a\\n')",
+        r"enqueue('keyed', 'a\\n', key => 'k')",
+        r"enqueue('unique', 'a\\n', unique_key => 'k')",
+        r"enqueue_many('b', array['plain', 'a\\n'])",
+        r"enqueue_many('b', array['plain', 'a\\n']::varchar[])",
+        r#"enqueue_many('domain', '{plain,"a\\\\n"}')"#,
+        r"enqueue_many('keyed', array['a\\n'], keys => '{k}')",
+        r"enqueue_many('unique', array['a\\n'], unique_keys => '{k}')",
+        r"enqueue_unique('unique', 'a\\n', 'k')",
+        r"enqueue_unique_many('unique', array['a\\n'], '{k}')",
+        r#"enqueue_unique_many('unique', '{"a\\\\n"}', '{k}')"#,
+        r"enqueue_with_columns('b', 'a\\n', '{}')",
+        r"enqueue_many_with_columns('b', array['plain', 'a\\n'], '{}')",
+        r"send_direct('b', 'a\\n')",
+        r"set_schedule('s', 'b', '@daily', 'a\\n')",
+    ] {
+        let error = sql.query(&format!("select * from trunkline.{call}"), &[]).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        let hint = error.hint().unwrap_or_default();
+        assert_eq!((error.code().code(), hint.contains("$2::bytea")), ("22P02", true), "{call}: {error:?}");
+    }
+    // The server takes a parameter without a type for text, and one of `bytea` after a cast.
+    let untyped = sql.execute("select trunkline.enqueue('b', $1)", &[&r"a\\n"]).await.expect_err("a text");
+    assert_eq!(untyped.code(), Some(&SqlState::INVALID_TEXT_REPRESENTATION), "{untyped:?}");
+    for queue in ["b", "domain", "keyed", "unique"] {
+        assert!(payloads(&sql, queue).await.is_empty(), "{queue}");
+    }
+    let cast = "select trunkline.enqueue('b', $1::bytea), trunkline.enqueue('b', $1::bytea, delay => '1 ms')";
+    sql.execute(cast, &[&br"a\\n".as_slice()]).await.expect("enqueued");
+    sql.batch_execute(
+        r"select trunkline.enqueue('b', '\x5c'), trunkline.enqueue('b', '\x5c', delay => '1 ms'),
+                 trunkline.enqueue('b', 'plain'),
+                 trunkline.enqueue('domain', '\x5c'), trunkline.enqueue('domain', 'plain', delay => '1 ms'),
+                 trunkline.enqueue('keyed', '\x5c', key => 'k'), trunkline.enqueue_unique('unique', '\x5c', 'k'),
+                 trunkline.enqueue('text', 'a\\n'), trunkline.enqueue('text', 'a\\n', delay => '1 ms')",
+    )
+    .await
+    .expect("enqueued");
+    sql.batch_execute(r"select trunkline.enqueue_many('domain', array['\x5c', 'plain'])").await.expect("enqueued");
+    let expected: [(&str, &[&str]); 5] = [
+        ("b", &[r"\x5c", r"\x5c", r"\x615c5c6e", r"\x615c5c6e", r"\x706c61696e"]),
+        ("domain", &[r"\x5c", r"\x5c", r"\x706c61696e", r"\x706c61696e"]),
+        ("keyed", &[r"\x5c"]),
+        ("unique", &[r"\x5c"]),
+        ("text", &[r"a\\n", r"a\\n"]),
+    ];
+    for (queue, stored) in expected {
+        let mut found = payloads(&sql, queue).await;
+        found.sort();
+        assert_eq!(found, stored, "{queue}");
+    }
+}

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::texts;
 
 /// The names of the codes in the source.
-const CODES: [(&str, &str); 21] = [
+const CODES: [(&str, &str); 22] = [
     ("TL001", "TL001"),
     ("TL002", "TL002"),
     ("array_subscript_error", "2202E"),
@@ -18,6 +18,7 @@ const CODES: [(&str, &str); 21] = [
     ("insufficient_privilege", "42501"),
     ("invalid_name", "42602"),
     ("invalid_parameter_value", "22023"),
+    ("invalid_text_representation", "22P02"),
     ("undefined_column", "42703"),
     ("invalid_transaction_state", "25000"),
     ("lock_not_available", "55P03"),
