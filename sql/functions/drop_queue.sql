@@ -70,7 +70,7 @@ begin
     if not trunkline.build_dispatch('10s') then
         raise exception 'queue % cannot be dropped while another queue is being created or dropped', quote_literal(queue)
             using errcode = 'lock_not_available',
-                  hint = 'A transaction that created or dropped a queue has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+                  hint = 'A transaction that created or dropped a queue has been open for ten seconds. End it (see pg_stat_activity and pg_prepared_xacts), then try again.';
     end if;
     perform pg_notify('trunkline.' || queue, ''); -- so that sleeping consumers notice
 end $$;

@@ -152,3 +152,21 @@ async fn limit_waits_once_for_another_change_and_stops_no_other_call() {
     assert!(error.to_string().contains("lock timeout"), "{error}");
     assert!(began.elapsed() < Duration::from_millis(5500), "three seconds, once: {:?}", began.elapsed());
 }
+
+/// A prepared transaction keeps its locks but has no session that could be ended.
+#[tokio::test]
+async fn prepared_transaction_in_the_way_is_named() {
+    let Place { sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
+    let name: String = sql.query_one("select current_database()", &[]).await.expect("read").get(0);
+    let prepare = format!("begin; select from trunkline.queue_q; prepare transaction 'in {name}'");
+    sql.batch_execute(&prepare).await.expect("prepared");
+    // `drop_queue` and `limit_queue` call this function after they have waited for seconds.
+    let error = sql.execute("select trunkline.raise_in_use('q', 'ten seconds')", &[]).await.expect_err("it fails");
+    let hint = error.as_db_error().expect("the server's").hint().expect("a hint");
+    assert!(hint.contains(&format!("Prepared transactions that use it now: 'in {name}'.")), "{hint}");
+    assert!(hint.contains("End it with rollback prepared"), "{hint}");
+    sql.batch_execute(&format!("rollback prepared 'in {name}'")).await.expect("ended");
+    let error = sql.execute("select trunkline.raise_in_use('q', 'ten seconds')", &[]).await.expect_err("it fails");
+    let hint = error.as_db_error().expect("the server's").hint().expect("a hint");
+    assert!(hint.contains("End its session with pg_terminate_backend") && !hint.contains("prepared"), "{hint}");
+}

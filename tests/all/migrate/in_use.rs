@@ -77,10 +77,12 @@ async fn migration_behind_a_long_transaction_holds_up_others_only_briefly() {
 }
 
 #[tokio::test]
-async fn migration_that_never_gets_its_locks_names_the_sessions() {
+async fn migration_that_never_gets_its_locks_names_who_holds_them() {
     let url = first_release("in_use_for_ever").await;
     let (db, sql, holder) = (Db::connect(&url).await.expect("connected"), connect(&url).await, connect(&url).await);
     let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).await.expect("read").get(0);
+    let prepare = "begin; select from trunkline.queue; prepare transaction 'in_use_for_ever'";
+    sql.batch_execute(prepare).await.expect("prepared");
     holder.batch_execute("begin; select from trunkline.queue").await.expect("in use");
     let migrates = tokio::spawn({
         let db = db.clone();
@@ -91,7 +93,9 @@ async fn migration_that_never_gets_its_locks_names_the_sessions() {
     let error = migrates.await.expect("no panic").expect_err("the table is in use");
     assert_eq!(error.sqlstate(), Some(&SqlState::LOCK_NOT_AVAILABLE), "{error}");
     assert!(error.to_string().contains(&format!("Sessions that use the schema now: {pid}.")), "{error}");
+    assert!(error.to_string().contains("Prepared transactions that use the schema now: 'in_use_for_ever'."), "{error}");
     assert_eq!(db.schema_version().await.expect("asked"), 15, "nothing was changed");
     holder.batch_execute("commit").await.expect("let go");
+    sql.batch_execute("rollback prepared 'in_use_for_ever'").await.expect("let go");
     assert_eq!(db.migrate().await.expect("migrated"), all_steps() - 1);
 }
