@@ -17,7 +17,8 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
     end if;
     execute format('update trunkline.%I a set archived_at = $1 where a.archived_at > $1', 'archive_' || queue) using clock;
-    execute format('delete from trunkline.%I a where a.archived_at <= $1', 'archive_' || queue) using clock - age;
+    -- No message is older than 6,000 years, and no time is earlier than 4713 BC.
+    execute format('delete from trunkline.%I a where a.archived_at <= $1', 'archive_' || queue) using clock - least(age, '6000 years');
     get diagnostics count = row_count;
     return count;
 end $$;

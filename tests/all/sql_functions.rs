@@ -70,6 +70,7 @@ async fn a_message_goes_its_whole_way_in_sql() {
     assert_eq!(texts(&sql, "select trunkline.discard('q', array[1])").await, ["(1)"]);
     assert_eq!(texts(&sql, "select trunkline.discard_all('q')").await, ["(2)"]);
     assert_eq!(texts(&sql, "select trunkline.prune('q', '1 hour')").await, ["(0)"]);
+    assert_eq!(texts(&sql, "select trunkline.prune('q', '178000000 years')").await, ["(0)"]);
     assert_eq!(texts(&sql, "select trunkline.prune('q', '0')").await, ["(1)"]);
     assert_eq!(texts(&sql, "select trunkline.purge('q')").await, ["(2)"], "the leased one and the delayed one");
     let released = "select trunkline.enqueue('q', 'r'); select * from trunkline.lease('q'); select trunkline.release('q', 3072, 1)";
