@@ -7,7 +7,7 @@ create or replace function trunkline.payload_type(queue text) returns regtype
 --     select trunkline.payload_type('emails');
 declare
     type regtype := (select a.atttypid from pg_attribute a
-                     where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');
+                     where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || coalesce(queue, ''))) and a.attname = 'payload');
 begin
     if type is null then
         perform trunkline.check_queue(queue);
