@@ -780,7 +780,7 @@ declare
 begin
     if locks and 100 is not null and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- The snapshot may be older than the lock, and would not show the latest leases.
-        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), 'orders'
+        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), quote_literal('orders')
             using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed';
     end if;
     if locks and not trunkline."do_bucket_orders"() then
@@ -1171,7 +1171,7 @@ begin
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
     elsif payloads is null then
-        raise exception 'the payloads of queue % are null', 'emails' using errcode = 'null_value_not_allowed',
+        raise exception 'the payloads of queue % are null', quote_literal('emails') using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
         raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
@@ -1223,7 +1223,7 @@ begin
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
     elsif payloads is null then
-        raise exception 'the payloads of queue % are null', 'tasks' using errcode = 'null_value_not_allowed',
+        raise exception 'the payloads of queue % are null', quote_literal('tasks') using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
         raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)
@@ -2589,7 +2589,7 @@ begin
         order by h.lane for update
     loop
         if l.lane || ' ' || l.holder <> all (holders) is not false then
-            raise exception 'the leases of queue % ended before they were extended', 'orders' using errcode = 'TL001',
+            raise exception 'the leases of queue % ended before they were extended', quote_literal('orders') using errcode = 'TL001',
                 hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;
@@ -2624,7 +2624,7 @@ begin
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
     elsif payloads is null then
-        raise exception 'the payloads of queue % are null', 'orders' using errcode = 'null_value_not_allowed',
+        raise exception 'the payloads of queue % are null', quote_literal('orders') using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
         raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)

@@ -12,12 +12,12 @@ create or replace function trunkline.limit_queue(
 -- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how
 -- many messages are dequeued per second; more than zero, at most a billion (0.1 is one in ten
 -- seconds). In any t seconds, at most burst + t * per_second messages are dequeued. burst: how many
--- messages may be dequeued at once after a rest; at least 1. The default is as many as in one
--- second, and at least 1; so twice per_second may be dequeued in the first second after a rest.
--- key_per_second, key_burst: the same for each key of a queue with keys, but
--- they limit how often handlers start. Workers enforce this rate without waiting for each other. So
--- partitions of such a queue cannot be leased in SQL. The rate applies to messages that are leased
--- from the commit on.
+-- messages may be dequeued at once after a rest; at least 1, at most a billion, and only together
+-- with per_second. The default is as many as in one second, and at least 1; so twice per_second may
+-- be dequeued in the first second after a rest. key_per_second, key_burst: the same for each key of
+-- a queue with keys, but they limit how often handlers start. Workers enforce this rate without
+-- waiting for each other. So partitions of such a queue cannot be leased in SQL. The rate applies
+-- to messages that are leased from the commit on.
 --
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);
@@ -35,14 +35,15 @@ begin
         from (values
             (1, 'max_leased', max_leased::text, max_leased >= 1),
             (2, 'per_second', per_second::text, per_second > 0 and per_second <= 1e9),
-            (3, 'burst', burst::text, size between 1 and 1e9 and per_second is not null),
+            (3, 'burst', burst || case when per_second is null then ' without per_second' else '' end, size between 1 and 1e9 and per_second is not null),
             (4, 'key_per_second', key_per_second::text, key_per_second > 0 and key_per_second <= 1e9),
-            (5, 'key_burst', key_burst::text, key_size between 1 and 1e9 and key_per_second is not null)) l(nr, name, value, is_good)
+            (5, 'key_burst', key_burst || case when key_per_second is null then ' without key_per_second' else '' end,
+             key_size between 1 and 1e9 and key_per_second is not null)) l(nr, name, value, is_good)
         where l.value is not null and l.is_good is not true);
     if wrong is not null then
         raise exception 'the limits of queue % are out of bounds: %', quote_literal(queue), wrong using errcode = 'invalid_parameter_value',
-            hint = 'max_leased and burst are at least 1, per_second is more than 0 and at most 1000000000, and a burst needs a per_second; '
-                   'so with key_burst and key_per_second. To stop a queue, pause it.';
+            hint = 'max_leased is at least 1, per_second more than 0 and at most 1000000000, and burst 1 to 1000000000 and only with per_second; '
+                   'so with key_per_second and key_burst. To stop a queue, pause it.';
     elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
         raise exception 'queue % has no keys, so it cannot have a rate limit per key', quote_literal(queue) using errcode = 'invalid_parameter_value',
             hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., partitions => 64).';

@@ -39,6 +39,7 @@ begin
     end if;
     execute format('select trunkline.written((%s)[1])', trunkline.converted(queue, '$1', false, array[payload])) into payload using payload;
     metadata := nullif(metadata, '{}');
+    perform trunkline.check_metadata(metadata); -- so that the error shows what was passed
     perform trunkline.check_metadata(coalesce(metadata, '{}') || jsonb_build_object('schedule', name, 'tick', '2000-01-01T00:00:00Z'));
     perform trunkline.right_schedules();
     select * into known from trunkline.schedule s where s.name = name for update;

@@ -26,7 +26,9 @@ begin
     end if;
     if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
        or array_position(attempts, null) is not null then
-        raise exception 'ids and attempts must have the same length and contain no null: % ids, % attempts', coalesce(cardinality(ids), 0), coalesce(cardinality(attempts), 0)
+        raise exception '%', case when cardinality(ids) = cardinality(attempts) then 'an id or an attempt is null'
+                                  else format('ids and attempts must have the same length: %s ids, %s attempts',
+                                              coalesce(cardinality(ids)::text, 'null'), coalesce(cardinality(attempts)::text, 'null')) end
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     if length(reason) > 16384 then

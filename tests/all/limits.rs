@@ -324,6 +324,16 @@ async fn limits_out_of_bounds_are_refused_and_change_nothing() {
         let error = db.limit_queue("q", &bad).await.expect_err("out of bounds").to_string();
         assert!(error.contains("limit"), "{bad:?}: {error}");
     }
+    for (limits, said) in [
+        ("per_second => 5, burst => 2147483647", "burst 1 to 1000000000"),
+        ("burst => 5", "burst is 5 without per_second"),
+    ] {
+        let call = format!("select trunkline.limit_queue('q', {limits})");
+        let error = sql.batch_execute(&call).await.expect_err(limits);
+        let error = error.as_db_error().expect("the server's");
+        let shown = format!("{} {}", error.message(), error.hint().unwrap_or_default());
+        assert!(shown.contains(said), "{limits}: {shown}");
+    }
     assert_eq!(db.describe_queue("q").await.expect("described").limits, none);
     assert!(db.limit_queue("nowhere", &none).await.expect_err("none").is_no_queue());
     queue.enqueue(Draft::new(1)).await.expect("enqueued");

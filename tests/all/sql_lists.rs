@@ -153,6 +153,19 @@ async fn lists_that_are_null_or_of_two_dimensions_are_refused() {
         sql.batch_execute(&format!("select trunkline.{verb}_many('q', null, null{more})")).await.expect(verb);
         let one = format!("select trunkline.{verb}_many('q', '{{1024}}', null{more})");
         assert!(sql.batch_execute(&one).await.is_err(), "{verb}");
+        for (pair, said) in [
+            ("null, 1", "an id or an attempt is null"),
+            ("1024, null", "an id or an attempt is null"),
+            ("'{}', null", "the same length: 0 ids, null attempts"),
+            ("null, '{1}'", "the same length: null ids, 1 attempts"),
+            ("'{1024,1025}', '{1}'", "the same length: 2 ids, 1 attempts"),
+        ] {
+            let many = if pair.contains('{') { "_many" } else { "" };
+            let call = format!("select trunkline.{verb}{many}('q', {pair}{more})");
+            let error = sql.batch_execute(&call).await.expect_err(&call);
+            let error = error.as_db_error().expect("the server's");
+            assert!(error.code().code() == "22023" && error.message().contains(said), "{call}: {error:?}");
+        }
     }
     for call in [
         "enqueue_many('q', null)",

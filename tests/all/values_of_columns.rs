@@ -171,6 +171,18 @@ async fn sql_functions_say_what_is_wrong() {
         let error = error.as_db_error().expect("the server's").message().to_owned();
         assert!(error.contains(why), "{call}: {error}");
     }
+    for (column, advice) in [
+        ("id", "Pass columns that you added"),
+        ("doubled", "Pass columns that you added"),
+        ("", "Pass columns that you added"),
+        ("none", "alter table trunkline.queue_q add column none TYPE"),
+    ] {
+        let call = format!("select trunkline.enqueue_with_columns('q', '1', '{{\"{column}\": 1}}')");
+        let error = sql.batch_execute(&call).await.expect_err("no such column");
+        let error = error.as_db_error().expect("the server's");
+        let is_advised = error.hint().is_some_and(|hint| hint.contains(advice));
+        assert!(*error.code() == SqlState::UNDEFINED_COLUMN && is_advised, "{column}: {error:?}");
+    }
     let none = sql.query("select trunkline.enqueue_many_with_columns('q', '{}', '{}')", &[]).await.expect("nothing");
     assert!(none.is_empty());
 }

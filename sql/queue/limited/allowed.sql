@@ -13,7 +13,7 @@ declare
 begin
     if locks and {max_leased} is not null and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- The snapshot may be older than the lock, and would not show the latest leases.
-        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), {literal}
+        raise exception 'a transaction that is % cannot dequeue from queue %, which has a limit of leased messages', current_setting('transaction_isolation'), quote_literal({literal})
             using errcode = 'invalid_transaction_state', hint = 'Begin the transaction with: begin isolation level read committed';
     end if;
     if locks and not trunkline.{do_bucket_}() then

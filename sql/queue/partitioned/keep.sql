@@ -20,7 +20,7 @@ begin
         order by h.lane for update
     loop
         if l.lane || ' ' || l.holder <> all (holders) is not false then
-            raise exception 'the leases of queue % ended before they were extended', {literal} using errcode = 'TL001',
+            raise exception 'the leases of queue % ended before they were extended', quote_literal({literal}) using errcode = 'TL001',
                 hint = 'Nothing was extended. Another worker may hold the partitions now.';
         end if;
         continue when not l.ends;

@@ -15,7 +15,7 @@ begin
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',
             hint = 'A delay is at least zero and at most 36500 days.';
     elsif payloads is null then
-        raise exception 'the payloads of queue % are null', {literal} using errcode = 'null_value_not_allowed',
+        raise exception 'the payloads of queue % are null', quote_literal({literal}) using errcode = 'null_value_not_allowed',
             hint = 'Pass an array; an empty one enqueues nothing.';
     elsif array_ndims(payloads) > 1 then
         raise exception 'the payloads must be an array of one dimension, not of %', array_ndims(payloads)

@@ -61,7 +61,8 @@ impl Limits {
     }
 
     /// Sets the number of messages that may be dequeued at once after an idle time, if `per_second`
-    /// is set. By default it is the number of messages for one second, and at least 1.
+    /// is set: at least 1, at most a billion (10⁹). By default it is the number of messages for one
+    /// second, and at least 1.
     #[must_use]
     pub const fn burst(self, messages: u32) -> Self {
         Self { burst: Some(messages), ..self }
@@ -84,8 +85,8 @@ impl Limits {
     }
 
     /// Sets the number of messages of a key that may be started at once after an idle time, if
-    /// `key_per_second` is set. By default it is the number of messages for one second, and at
-    /// least 1.
+    /// `key_per_second` is set: at least 1, at most a billion (10⁹). By default it is the number of
+    /// messages for one second, and at least 1.
     #[must_use]
     pub const fn key_burst(self, messages: u32) -> Self {
         Self { key_burst: Some(messages), ..self }

@@ -34,6 +34,7 @@ async fn bad_input_says_what_would_be_good() {
         ("'n', 'q', '@daily', '1', null", "time zone"),
         ("'n', 'q', '@daily', '1', missed => 'twice'", "skip, once or each"),
         ("'n', 'q', '@daily', '1', metadata => '[]'", "metadata must be a JSON object"),
+        ("'n', 'q', '@daily', '1', metadata => '1'", "metadata must be a JSON object, not 1 Pass names"),
         ("'N', 'q', '@daily', '1'", "cannot be named"),
         ("'n', 'q', '@daily', '1', priority => 1", "priorities => 4"),
         ("'n', 'q', '@daily', '1', priority => -1", "no priority -1"),
