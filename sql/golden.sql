@@ -4650,6 +4650,11 @@ declare
     ids bigint[];
     done bool[];
 begin
+    -- A producer has no such right. Without this check, the call would fail only once a key is taken.
+    if true = any (replaces) and not has_any_column_privilege('trunkline.queue_tasks'::regclass, 'update') then
+        raise exception 'permission denied to replace messages of queue %', quote_literal('tasks') using errcode = 'insufficient_privilege',
+            detail = 'To replace waiting messages, a role also needs the rights of a consumer.';
+    end if;
     payloads := payloads[:];
     if array_ndims(keys) > 1 or array_lower(keys, 1) <> 1 then
         keys := array(select u.key from unnest(keys) with ordinality u(key, nr) order by u.nr);

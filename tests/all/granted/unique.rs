@@ -32,6 +32,9 @@ async fn producer_claims_keys_consumer_frees_them_and_both_replace() {
     let replacing = || Draft::new(3).unique(Unique::key("k").replacing());
     let error = producer.enqueue(replacing()).await.expect_err("it may not read what waits").to_string();
     assert!(error.contains("--consumer"), "{error}");
+    let fresh = Draft::new(3).unique(Unique::key("fresh").replacing());
+    let error = producer.enqueue(fresh).await.expect_err("before the key is taken").to_string();
+    assert!(error.contains("permission denied to replace") && error.contains("--consumer"), "{error}");
     assert_eq!(both.enqueue(replacing()).await.expect("enqueued"), Enqueued::Replaced(id));
     assert_eq!(consumer.take(9).await.expect("taken").len(), 2);
     assert!(producer.enqueue(Draft::new(4).unique("k")).await.expect("enqueued").is_new());
