@@ -73,6 +73,23 @@ async fn missing_right_is_named_and_no_message_is_lost() {
         .expect("granted");
     denied(poor.create_queue("mine", &Settings::new("int8")).await.expect_err("no right"), "table migration");
     denied(poor.drop_queue("q").await.expect_err("no right"), "table migration");
+    let poorer = connect(&of_role(&url, "nobody_here")).await;
+    for call in [
+        "create_queue('q', 'int8')",
+        "alter_queue('q', max_attempts => 9)",
+        "limit_queue('q', max_leased => 1)",
+        "pause_queue('q')",
+        "resume_queue('q')",
+        "drop_queue('q')",
+        "rebuild('q')",
+        "grant_rights('nobody_here', 'producer', 'q')",
+        "revoke_rights('nobody_here')",
+    ] {
+        let error = poorer.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's");
+        let is_advised = error.hint().is_some_and(|hint| hint.contains("Only the role that owns the schema"));
+        assert!(error.code().code() == "42501" && is_advised, "{call}: {error:?}");
+    }
     let poor = poor.queue::<i64>("q").await.expect("it may know of it");
     needs(poor.enqueue(2).await.expect_err("no right"), "table queue_q", "insert", "--producer");
     needs(poor.enqueue_many(&[2]).await.expect_err("no right"), "table queue_q", "insert", "--producer");
