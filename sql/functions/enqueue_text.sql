@@ -4,7 +4,8 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
     language plpgsql as $$
 -- Like the variant for a value of the queue's type, but takes the payload as text. A driver that leaves the type of a
 -- parameter to the server calls this variant: cast the parameter, as in $2::bytea or $2::jsonb. In a queue of bytea, a
--- text that has a backslash is refused (22P02), unless it is in hex notation, such as '\x0aff'.
+-- text that has a backslash is refused (22P02), unless it is in hex notation, such as '\x0aff'. Cast a value of type
+-- "char" to text; otherwise the server cannot choose a variant (42725).
 --
 -- Example:
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');

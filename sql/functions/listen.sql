@@ -8,6 +8,9 @@ create or replace function trunkline.listen(queue text) returns void
 -- rollback, the session does not listen, but producers notify until it calls trunkline.unlisten or
 -- ends.
 --
+-- Call the function on a direct connection. Behind a pooler in transaction mode, such as PgBouncer, it succeeds, but no
+-- notification reaches the client, and producers notify as long as the pooler keeps the server's session.
+--
 -- Example:
 --     select trunkline.listen('emails');
 declare

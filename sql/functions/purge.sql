@@ -1,7 +1,8 @@
 create or replace function trunkline.purge(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 -- Deletes all waiting and leased messages of a queue; its dead letters and archive stay. Returns how many messages were
--- deleted.
+-- deleted. Waits for every transaction that has locked a message, such as that of an exactly-once consumer, for as long
+-- as lock_timeout permits.
 --
 -- Example:
 --     select trunkline.purge('emails');
