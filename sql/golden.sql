@@ -4651,7 +4651,7 @@ declare
     done bool[];
 begin
     -- A producer has no such right. Without this check, the call would fail only once a key is taken.
-    if true = any (replaces) and not has_any_column_privilege('trunkline.queue_tasks'::regclass, 'update') then
+    if true = any (replaces) and not has_any_column_privilege('trunkline."queue_tasks"'::regclass, 'update') then
         raise exception 'permission denied to replace messages of queue %', quote_literal('tasks') using errcode = 'insufficient_privilege',
             detail = 'To replace waiting messages, a role also needs the rights of a consumer.';
     end if;

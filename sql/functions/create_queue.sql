@@ -29,6 +29,7 @@ declare
     tables text;
     triggers text;
     old trunkline.queue;
+    kind regtype;
     differences text[];
 begin
     if queue is null or queue !~ '^[a-z][a-z0-9_.-]{0,47}$' then
@@ -55,10 +56,13 @@ begin
     on conflict on constraint pk_queue do nothing;
     if not found then
         select * into old from trunkline.queue q where q.name = queue;
+        -- Not in the query: its planner would call the function with an older snapshot, without the
+        -- queue that another session has just created.
+        kind := trunkline.payload_type(queue);
         select array_agg(format('%s is %s, not %s', d.setting, d.has, d.asked)) into differences
-        from (values ('payload', coalesce(trunkline.payload_type(queue)::text, 'of a type that was dropped'), payload::text,
-                      trunkline.payload_type(queue) = payload or exists (
-                          select from pg_type t where t.oid = trunkline.payload_type(queue) and t.typbasetype = payload
+        from (values ('payload', coalesce(kind::text, 'of a type that was dropped'), payload::text,
+                      kind = payload or exists (
+                          select from pg_type t where t.oid = kind and t.typbasetype = payload
                           and t.typname = 'payload_' || queue)),
                      ('max_attempts', old.max_attempts::text, max_attempts::text, old.max_attempts = max_attempts),
                      ('lease', old.lease::text, lease::text, old.lease = lease),

@@ -170,3 +170,20 @@ async fn prepared_transaction_in_the_way_is_named() {
     let hint = error.as_db_error().expect("the server's").hint().expect("a hint");
     assert!(hint.contains("End its session with pg_terminate_backend") && !hint.contains("prepared"), "{hint}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_that_another_session_is_creating_exists_afterwards() {
+    let Place { sql, url, db, .. } = place::<i64>(Settings::new("int8")).await;
+    let holder = connect(&url).await;
+    let creates = "begin; select trunkline.create_queue('new', 'int8')";
+    holder.batch_execute(creates).await.expect("created");
+    let beside = db.clone();
+    let created = tokio::spawn(async move { beside.create_queue("new", &Settings::new("int8")).await });
+    let by_hand = connect(&url).await;
+    let by_hand =
+        tokio::spawn(async move { by_hand.batch_execute("select trunkline.create_queue('new', 'int8')").await });
+    eventually("both wait", async || waiting(&sql).await == 2).await;
+    holder.batch_execute("commit").await.expect("committed");
+    timeout(SOON, created).await.expect("in time").expect("no panic").expect("it exists");
+    timeout(SOON, by_hand).await.expect("in time").expect("no panic").expect("it exists");
+}

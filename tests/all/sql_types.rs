@@ -191,8 +191,8 @@ async fn payload_is_converted_alike_by_every_call() {
     }
 }
 
-/// A driver that does not know the type of a parameter passes bytes as a text. PostgreSQL would read
-/// its backslashes as escapes.
+/// A driver that does not know the type of a parameter passes bytes as a text. PostgreSQL would
+/// read its backslashes as escapes.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_may_be_bytes_is_refused() {
     let sql = connect(&database().await).await;

@@ -175,7 +175,7 @@ async fn sql_functions_say_what_is_wrong() {
         ("id", "Pass columns that you added"),
         ("doubled", "Pass columns that you added"),
         ("", "Pass columns that you added"),
-        ("none", "alter table trunkline.queue_q add column none TYPE"),
+        ("missing", "alter table trunkline.queue_q add column missing TYPE"),
     ] {
         let call = format!("select trunkline.enqueue_with_columns('q', '1', '{{\"{column}\": 1}}')");
         let error = sql.batch_execute(&call).await.expect_err("no such column");
