@@ -74,7 +74,7 @@ impl<T: Payload> Station<T> {
         let (mut outage, mut is_away) = (Outage::default(), false);
         let mut is_ready = self.holder.is_none();
         while !stop.is_cancelled() {
-            let step = async {
+            let leased = async {
                 if !is_ready {
                     self.read_per_key().await?;
                     is_ready = true;
@@ -82,7 +82,7 @@ impl<T: Payload> Station<T> {
                 self.step(&mut consumer, &mut ear, running, stop, is_away).await
             };
             let outcome = tokio::select! {
-                outcome = step => outcome,
+                outcome = leased => outcome,
                 () = limit.cancelled() => return Ok(()),
             };
             match outcome {

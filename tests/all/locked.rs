@@ -175,8 +175,8 @@ async fn prepared_transaction_in_the_way_is_named() {
 async fn queue_that_another_session_is_creating_exists_afterwards() {
     let Place { sql, url, db, .. } = place::<i64>(Settings::new("int8")).await;
     let holder = connect(&url).await;
-    let creates = "begin; select trunkline.create_queue('new', 'int8')";
-    holder.batch_execute(creates).await.expect("created");
+    let open = "begin; select trunkline.create_queue('new', 'int8')";
+    holder.batch_execute(open).await.expect("created");
     let beside = db.clone();
     let created = tokio::spawn(async move { beside.create_queue("new", &Settings::new("int8")).await });
     let by_hand = connect(&url).await;

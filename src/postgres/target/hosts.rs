@@ -39,8 +39,8 @@ impl Hosts {
             hosts.names = vec![Host::Tcp(String::new()); hosts.addresses.len().max(1)];
         }
         let is_unnamed = |host: &Host| *host == Host::Tcp(String::new());
-        let named = |(at, host): (usize, &Host)| if is_unnamed(host) { hosts.unnamed(at) } else { host.clone() };
-        hosts.names = hosts.names.iter().enumerate().map(named).collect();
+        let filled = |(at, host): (usize, &Host)| if is_unnamed(host) { hosts.unnamed(at) } else { host.clone() };
+        hosts.names = hosts.names.iter().enumerate().map(filled).collect();
         Ok(hosts)
     }
 

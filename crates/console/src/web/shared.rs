@@ -243,7 +243,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn old_values_do_not_collect() {
-        let shared = Shared::new(|_| true);
+        let shared = Shared::new(|()| true);
         for name in 0..2 * OLD {
             shared.of(&name.to_string(), async {}).await;
             advance(FRESH).await;
