@@ -14,7 +14,10 @@ use tracing::warn;
 use crate::{
     error::{Result, text_of},
     queue::{consumer::Consumer, message::payload::Payload, wait::linger::Linger},
-    worker::{exchange::StepExchange, hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
+    worker::{
+        exchange::StepExchange, hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, release::Unclosed,
+        station::Station,
+    },
 };
 
 /// The time without a reply after which the worker reports the database as unreachable, although it
@@ -29,6 +32,7 @@ impl<T: Payload> Station<T> {
     /// down gracefully.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _end = self.gauges.until_end();
+        let unclosed = Unclosed::of(&self);
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
         beside.spawn(self.clone().keep_running("the heartbeat", Self::heartbeat));
         if self.holder.is_some() {
@@ -46,6 +50,7 @@ impl<T: Payload> Station<T> {
         });
         let outcome = self.work(&mut running, &stop, &limit).await;
         stop.cancel();
+        unclosed.close();
         self.close(running, &limit).await;
         self.leave().await;
         self.report_end().await;

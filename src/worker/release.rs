@@ -8,6 +8,7 @@ use tracing::warn;
 use crate::{
     error::{Error, Result},
     queue::{
+        batch::unclaimed::Unclaimed,
         message::{Lease, Ranges, payload::Payload},
         observe::metric::End,
     },
@@ -107,6 +108,32 @@ impl<T: Payload> Drop for GivingBack<T> {
     fn drop(&mut self) {
         self.station.held().given_back(self.leases.len());
         self.station.changed.notify_one();
+    }
+}
+
+/// A runner that has not begun to close. Dropping this value releases the messages that no handler
+/// has started, in a separate task: a caller may drop the worker instead of shutting it down.
+pub(super) struct Unclosed<T: Payload>(Option<Arc<Station<T>>>);
+
+impl<T: Payload> Unclosed<T> {
+    pub fn of(station: &Arc<Station<T>>) -> Self {
+        Self(Some(station.clone()))
+    }
+
+    /// Leaves the messages to [`Station::close`].
+    pub fn close(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<T: Payload> Drop for Unclosed<T> {
+    fn drop(&mut self) {
+        let Some(station) = self.0.take() else { return };
+        let mut leases = station.held().give_up_waiting();
+        if !leases.is_empty() {
+            leases.sort_unstable();
+            station.queue.shared.send_back([Unclaimed::Leased(Ranges::of(&leases, |_, _| true))].into());
+        }
     }
 }
 

@@ -163,8 +163,9 @@ impl<T: Payload> Worker<T> {
     /// Works until `shutdown` completes. Then shuts down gracefully (see
     /// [`Worker::shutdown_after`]) and returns a summary.
     ///
-    /// If the call is dropped, handlers are dropped at their current await point, and their
-    /// messages are delivered again when the leases end.
+    /// If the call is dropped, handlers are dropped at their current await point. Their messages,
+    /// and those whose results were not settled yet, are delivered again when the leases end.
+    /// Messages that no handler has started are released, and no attempt is counted.
     ///
     /// # Errors
     /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),

@@ -170,6 +170,34 @@ async fn dropped_worker_stops_and_its_messages_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn dropped_worker_releases_messages_that_no_handler_started() {
+    let settings = Settings::new("int8").max_attempts(1).lease(Duration::from_secs(600));
+    let Place { queue, db: _db, .. } = place(settings).await;
+    enqueued(&queue, 1000).await;
+    let seen = Seen::default();
+    let (noted, (reached, mut signals)) = (seen.clone(), mpsc::unbounded_channel());
+    let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
+        noted.add(&message);
+        // Handles the first messages fast, so that the worker prefetches some. A later one blocks.
+        let blocks = (message.payload >= 300).then(|| reached.clone());
+        async move {
+            if let Some(reached) = blocks {
+                reached.send(()).expect("the test goes on");
+                pending::<()>().await;
+            }
+            Ok::<(), Infallible>(())
+        }
+    });
+    let run = tokio::spawn(worker.concurrency(1).run(pending()));
+    timeout(SOON, signals.recv()).await.expect("in time").expect("one blocks");
+    run.abort();
+    let unstarted = 1000 - seen.all().len() as u64;
+    eventually("they are due", || async { queue.stats().await.expect("counted").due == unstarted }).await;
+    let again = queue.lease(1000).await.expect("leased");
+    assert!(again.iter().all(|message| message.attempts() == 1), "no attempt was counted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dropped_queue_ends_its_worker_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     for n in 0..3 {
