@@ -15,7 +15,14 @@ const GRACE: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl<T: Payload> Station<T> {
-    pub async fn close(&self, mut running: JoinSet<()>, limit: &CancellationToken) {
+    pub async fn close(&self, running: JoinSet<()>, limit: &CancellationToken) {
+        self.close_in_time(running, limit).await;
+        // The database was unreachable, or refused the results.
+        let given_up = self.held().give_up_results();
+        self.count(&given_up);
+    }
+
+    async fn close_in_time(&self, mut running: JoinSet<()>, limit: &CancellationToken) {
         let waiting = self.held().give_up_waiting();
         let mut finish = pin!(async {
             // Does both at once, because the release waits if another session has locked a message.
@@ -39,7 +46,7 @@ impl<T: Payload> Station<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
     }
 
-    /// Counts the messages of dropped handlers, except for those that are released later.
+    /// Counts messages that were given up, except for those that are released later.
     fn count(&self, given_up: &GivenUp) {
         self.tally.add(End::Done, given_up.done);
         self.tally.add(End::Released, given_up.released);

@@ -77,6 +77,8 @@ pub(super) struct Held<T> {
     free_hands: Vec<usize>,
     /// The number of results that are being settled.
     underway: usize,
+    /// The number of leases that are being given back.
+    returning: usize,
     renewals: Arc<Renewals>,
     /// The last time when a task took a message, or when a message arrived while none was waiting.
     started: Instant,
@@ -112,6 +114,7 @@ impl<T> Held<T> {
             hands: Vec::new(),
             free_hands: Vec::new(),
             underway: 0,
+            returning: 0,
             renewals: Arc::default(),
             started: now,
             to_run_alone: 0,
@@ -308,12 +311,12 @@ impl<T> Held<T> {
 
     /// Returns true if no statement that ends leases is running.
     pub fn is_given_back(&self) -> bool {
-        self.underway == 0
+        self.underway == 0 && self.returning == 0
     }
 
     /// Returns true if every message is settled or given up.
     pub fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.underway == 0
+        self.groups.is_empty() && self.is_given_back()
     }
 }
 

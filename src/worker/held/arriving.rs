@@ -24,7 +24,7 @@ impl<T> Held<T> {
             self.misses = 0;
         }
         if let Some(order) = &mut self.order {
-            order.arriving(self.underway > 0);
+            order.arriving(self.underway > 0 || self.returning > 0);
         }
         // If keys have a rate, the partition's next worker relies on the latest time at which this
         // worker may start a message.

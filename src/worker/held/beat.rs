@@ -32,7 +32,7 @@ impl<T> Held<T> {
         } else {
             self.give_back_again(&std::mem::take(&mut release));
         }
-        self.underway += release.len();
+        self.returning += release.len();
         // The renewal begins before the check for handlers that end a lease themselves. A handler
         // that ends its lease after the check then waits for this renewal.
         let renewal = may_renew.then(|| self.renewals.begin());
@@ -44,7 +44,7 @@ impl<T> Held<T> {
 
     /// Records that the server has been asked to end the leases of this number of messages.
     pub fn given_back(&mut self, count: usize) {
-        self.underway -= count;
+        self.returning -= count;
     }
 
     /// Gives up messages whose leases have ended, even if the server does not answer, and notifies

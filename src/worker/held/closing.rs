@@ -3,7 +3,7 @@
 use super::Held;
 use crate::{queue::message::Lease, worker::attempt::OwnEnd};
 
-/// The messages of handlers that were dropped.
+/// The messages of handlers that were dropped, or whose results were not settled.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct GivenUp {
     /// The leases that are neither lost nor ended by the handlers. The caller releases them.
@@ -12,10 +12,9 @@ pub(in crate::worker) struct GivenUp {
     pub done: usize,
     /// The number of messages that the handlers themselves have given back.
     pub released: usize,
-    /// The number of messages whose leases are lost.
+    /// The number of messages whose leases are lost, or whose results were not settled.
     pub lost: usize,
-    /// The number of messages that the handlers have acknowledged in transactions of unknown
-    /// outcome.
+    /// The number of messages whose end has an unknown outcome.
     pub unknown: usize,
 }
 
@@ -54,6 +53,13 @@ impl<T> Held<T> {
             }
         }
         given_up
+    }
+
+    /// Removes all results that wait for their settlement. Also returns the number of those whose
+    /// settlement the server has not answered.
+    pub fn give_up_results(&mut self) -> GivenUp {
+        let lost = std::mem::take(&mut self.groups.settling).len();
+        GivenUp { lost, unknown: self.underway, ..GivenUp::default() }
     }
 
     pub fn is_running(&self) -> bool {

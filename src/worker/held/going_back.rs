@@ -20,7 +20,7 @@ impl<T> Held<T> {
     /// them, and then passes their number to [`Held::given_back`].
     pub fn gives_back(&mut self) -> Vec<Lease> {
         let back = self.give_back();
-        self.underway += back.len();
+        self.returning += back.len();
         back
     }
 

@@ -107,6 +107,32 @@ async fn restarts_under_load_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn results_that_a_worker_could_not_settle_count_as_lost() {
+    let (cluster, db) = cluster().await;
+    db.create_queue("q", &Settings::new("int8").lease(Duration::from_secs(600))).await.expect("created");
+    let queue = db.queue::<i64>("q").await.expect("opened");
+    enqueued(&queue, 10).await;
+    let (gate, seen, finished) = (Arc::new(Semaphore::new(0)), Seen::default(), Seen::default());
+    let (opens, noted, ends) = (gate.clone(), seen.clone(), finished.clone());
+    let worker = Worker::new(queue.clone(), move |message| {
+        let (gate, ends) = (opens.clone(), ends.clone());
+        noted.add(&message);
+        async move {
+            let opened = gate.acquire().await.map(drop);
+            ends.add(&message);
+            opened
+        }
+    });
+    let runs = Runs::start(worker.shutdown_after(Duration::from_millis(100)));
+    eventually("all run", || async { seen.all().len() == 10 }).await;
+    stop(&cluster, Stop::Immediate).await;
+    gate.add_permits(10);
+    eventually("all answered", || async { finished.all().len() == 10 }).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.released, summary.lost), (0, 0, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn worker_stopped_during_an_outage_ends_in_time() {
     let (cluster, db) = cluster().await;
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
