@@ -332,3 +332,14 @@ async fn return_of_a_message_whose_answer_was_lost_wakes_consumers() {
     assert_eq!(taken.expect("no panic").expect("taken").len(), 1);
     assert!(!place.proxy.is_cut_ahead(), "the answer was lost");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn version_of_the_schema_is_read_again_after_a_cut() {
+    let place = place().await;
+    for _ in 0..4 {
+        place.db.schema_version().await.expect("prepared");
+    }
+    place.cut(Side::Answers, Some(0));
+    let version = timeout(SOON, place.db.schema_version()).await.expect("in time").expect("read again");
+    assert!(version > 0 && !place.proxy.is_cut_ahead(), "or else nothing was cut");
+}

@@ -41,7 +41,11 @@ impl Db {
     /// Returns the version of the installed schema, or 0.
     async fn found_here(&self) -> Result<Installed> {
         let found = |session: Arc<Session>| async move { self.found(&session).await };
-        self.with_lock_waits(Class::Main, found).await
+        match self.with_lock_waits(Class::Main, found).await {
+            // The connection broke, for example because its runtime has ended. Reads again.
+            Err(error) if error.is_outcome_unknown() => self.with_lock_waits(Class::Main, found).await,
+            outcome => outcome,
+        }
     }
 
     pub(super) async fn found(&self, session: &Session) -> Result<Installed> {
