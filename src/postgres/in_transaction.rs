@@ -21,6 +21,7 @@ use crate::{
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
+impl InTransaction for Arc<Transaction> {}
 impl InTransaction for tokio_postgres::Transaction<'_> {}
 impl<T: ForeignTransaction> InTransaction for T {}
 
@@ -108,6 +109,17 @@ impl sealed::Fetch for Transaction {
         let params: Vec<_> = params.iter().map(|(value, _)| *value).collect();
         let rows: Pending<Vec<Fetched>> = self.send_text(text, &params).await?;
         rows.await
+    }
+
+    fn fail(&self, error: Error) {
+        Transaction::fail(self, error);
+    }
+}
+
+/// The transaction that [`Db::transact`](crate::Db::transact) passes to its work.
+impl sealed::Fetch for Arc<Transaction> {
+    async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
+        sealed::Fetch::fetch(&**self, text, params).await
     }
 
     fn fail(&self, error: Error) {

@@ -10,9 +10,12 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 use tokio_postgres::error::SqlState;
-use trunkline::{Db, Error, postgres::Statement};
+use trunkline::{Db, Error, Settings, postgres::Statement};
 
-use crate::statements::table;
+use crate::{
+    fixture::{Place, place},
+    statements::table,
+};
 
 type Nothing = Statement<(), ()>;
 
@@ -188,6 +191,15 @@ async fn a_commit_is_repeated_unless_its_outcome_is_unknown() {
     let error: Error = lost.await.expect_err("the connection ended");
     assert!(error.is_outcome_unknown(), "{error}");
     assert_eq!((attempts.load(Ordering::Relaxed), all(&db).await), (4, vec![3]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_enqueues_in_its_transaction() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    let queue = &queue;
+    let work = db.transact("", |transaction| async move { queue.enqueue_in(&transaction, 7_i64).await });
+    assert!(work.await.expect("committed").is_new());
+    assert_eq!(queue.take(1).await.expect("taken")[0].payload, 7);
 }
 
 /// The connection of a transaction that has ended belongs to the next one.
