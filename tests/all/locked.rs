@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Limits, Queue, Settings};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
@@ -186,4 +186,33 @@ async fn queue_that_another_session_is_creating_exists_afterwards() {
     holder.batch_execute("commit").await.expect("committed");
     timeout(SOON, created).await.expect("in time").expect("no panic").expect("it exists");
     timeout(SOON, by_hand).await.expect("in time").expect("no panic").expect("it exists");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_call_returns_the_servers_error_and_changes_nothing() {
+    let Place { queue, sql, url, db } = place::<i64>(Settings::new("int8")).await;
+    enqueued(&queue, 3).await;
+    let holder = connect(&url).await;
+    holder.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
+    let purge = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.purge().await.map(drop) }
+    });
+    let drops = tokio::spawn({
+        let db = db.clone();
+        async move { db.drop_queue("q").await }
+    });
+    eventually("both wait", async || waiting(&sql).await == 2).await;
+    eventually("both have ended", async || {
+        db.cancel_running().await;
+        purge.is_finished() && drops.is_finished()
+    })
+    .await;
+    for call in [purge, drops] {
+        let error = call.await.expect("no panic").expect_err("cancelled");
+        assert_eq!(error.sqlstate(), Some(&SqlState::QUERY_CANCELED), "{error}");
+    }
+    holder.batch_execute("commit").await.expect("released");
+    db.cancel_running().await; // no statement is running
+    assert_eq!(timeout(SOON, queue.purge()).await.expect("in time").expect("purged"), 3);
 }

@@ -26,7 +26,7 @@ use crate::{
     error::{Kind, server::ServerError},
     postgres::{
         target::Target,
-        wire::{self, Asides, Connected, Peer, Stream, Use, accept, notification, texts},
+        wire::{self, Asides, CancelKey, Connected, Stream, Use, accept, notification, texts},
     },
 };
 
@@ -64,12 +64,7 @@ pub(super) async fn open_raw<S: RawStream, T>(stream: S, target: &Target) -> Res
 }
 
 fn started<S, T>(connected: Connected, target: &Target) -> (Client, Connection<S, T>) {
-    let cancel = CancelToken {
-        target: target.clone(),
-        peer: Peer::of(&connected.stream),
-        process_id: connected.process_id,
-        key: connected.key.clone(),
-    };
+    let cancel = CancelToken { target: target.clone(), cancel: CancelKey::of(&connected) };
     let parameters = connected.parameters.clone();
     let notices = connected.notices.clone();
     let (connection, driver) = wire::Connection::of(connected, target, Use::Alone);

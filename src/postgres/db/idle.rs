@@ -66,7 +66,9 @@ impl Db {
             let session = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default()).await?;
             self.recognize(&session).await.map(|()| Arc::new(session))
         };
-        timeout(OPENING, opening).await.ok()?.ok()
+        let session = timeout(OPENING, opening).await.ok()?.ok()?;
+        self.note_opened(&session);
+        Some(session)
     }
 
     /// Returns a connection that no transaction uses. Connections that were unused for long are

@@ -6,6 +6,7 @@ mod slot;
 mod slots;
 mod lonely;
 mod idle;
+mod cancel;
 mod identity;
 mod schema;
 pub(crate) mod lock_wait;
@@ -18,7 +19,7 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex as SyncMutex, PoisonError},
+    sync::{Arc, Mutex as SyncMutex, PoisonError, Weak},
 };
 
 use tokio::{
@@ -71,6 +72,8 @@ struct Inner {
     lonely: LonelyTrips,
     advice: LonelyAdvice,
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
+    /// All connections except the one that listens, for [`Db::cancel_running`].
+    opened: SyncMutex<Vec<Weak<Session>>>,
     /// Permits one extra connection at a time, while the main connections are blocked.
     apart: Semaphore,
     /// Permits the connections for statements that wait for locks.
@@ -204,7 +207,8 @@ impl Db {
         // class, because the first statement of a program usually describes a queue, and so uses
         // this class.
         let first = Session::open_now(&target, Waits::Briefly, Use::Common, main[0].load.clone()).await?;
-        main[0].place.lock().await.session = Some(Arc::new(first));
+        let first = Arc::new(first);
+        main[0].place.lock().await.session = Some(first.clone());
         let schema = target.schema.clone();
         Ok(Self(Arc::new(Inner {
             schema,
@@ -217,6 +221,7 @@ impl Db {
             lonely: LonelyTrips::default(),
             advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
+            opened: SyncMutex::new(vec![Arc::downgrade(&first)]),
             apart: Semaphore::new(1),
             waiting: Arc::new(Semaphore::new(LOCK_WAITS)),
             again: Arc::new(Semaphore::new(1)),

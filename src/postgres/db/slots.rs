@@ -153,7 +153,9 @@ impl Db {
         };
         let session = opened?;
         self.recognize(&session).await?;
-        Ok(Arc::new(session))
+        let session = Arc::new(session);
+        self.note_opened(&session);
+        Ok(session)
     }
 }
 

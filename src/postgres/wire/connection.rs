@@ -9,6 +9,7 @@ use tracing::{debug, warn};
 use super::{
     CachedStatement, Descriptions, Group, Incoming, Prepared, ReplyMode, Use, WireError,
     bind::parse,
+    cancel::CancelKey,
     connect::{Connected, connect},
     drive::drive,
     inbox::Inbox,
@@ -35,7 +36,7 @@ pub(crate) struct Connection {
     pub(super) shared: Arc<Link>,
     /// The cached descriptions of statements, if this connection keeps no prepared statements.
     pub(super) unnamed: Option<Descriptions>,
-    process_id: i32,
+    cancel: CancelKey,
 }
 
 impl Connection {
@@ -59,22 +60,28 @@ impl Connection {
         target: &Target,
         usage: Use,
     ) -> (Self, impl Future<Output = std::io::Result<()>> + Send + use<>) {
-        let shared = Arc::new(Link::new(target.limits, usage));
+        let (shared, cancel) = (Arc::new(Link::new(target.limits, usage)), CancelKey::of(&connected));
         shared.lock().socket = Socket::of(&connected.stream);
         let driver = drive(connected.stream, connected.read, shared.clone());
-        let (unnamed, process_id) = ((!target.keeps_statements).then(Descriptions::default), connected.process_id);
-        (Self { shared, unnamed, process_id }, driver)
+        let unnamed = (!target.keeps_statements).then(Descriptions::default);
+        (Self { shared, unnamed, cancel }, driver)
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn over(shared: Arc<Link>) -> Self {
-        Self { shared, unnamed: None, process_id: 0 }
+        Self { shared, unnamed: None, cancel: CancelKey::default() }
     }
 
     /// Returns the process that the other side named at the login. A pooler names none of the
     /// server.
     pub fn process_id(&self) -> i32 {
-        self.process_id
+        self.cancel.process_id
+    }
+
+    /// Requests that the server cancel the running statement, if a reply is due.
+    pub async fn cancel(&self, target: &Target) -> Result<()> {
+        let is_due = !self.shared.lock().groups.is_empty();
+        if is_due { self.cancel.request(target).await } else { Ok(()) }
     }
 
     /// Returns false if the server parses statements at each use, for a pooler in transaction mode.

@@ -14,6 +14,7 @@ mod stream;
 mod socket;
 mod login;
 mod connect;
+mod cancel;
 mod failure;
 mod frame;
 mod soil;
@@ -38,7 +39,8 @@ pub(crate) use self::{
     answer::Reply,
     asides::{Asides, notification},
     cached_statement::{CachedStatement, Signature},
-    connect::{Connected, Peer, accept, connect, reopen},
+    cancel::CancelKey,
+    connect::{Connected, accept, connect, reopen},
     connection::Connection,
     failure::WireError,
     frame::{frames, frames_at, texts},
