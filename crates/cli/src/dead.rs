@@ -84,6 +84,13 @@ pub struct Which {
     all: bool,
 }
 
+impl Which {
+    /// Returns the ids, or `None` for all dead letters.
+    fn named(&self) -> Option<&[Id]> {
+        (!self.all).then_some(&*self.ids)
+    }
+}
+
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
         Verb::List { queue, n, after, json } => {
@@ -92,7 +99,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         }
         Verb::Replay(which) => {
             let queue = database.queue_unread(&which.queue).await?;
-            let count = queue.replay((!which.all).then_some(&*which.ids)).await?;
+            let count = change(&queue, &which, queue.replay(which.named())).await?;
             told(&queue, count, &which)
         }
         Verb::Discard { which, yes } => {
@@ -101,9 +108,17 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
                 crate::confirm(format!("delete all dead letters of queue {:?} in {place}", which.queue), yes).await?;
             }
             let queue = database.queue_unread(&which.queue).await?;
-            let count = queue.discard((!which.all).then_some(&*which.ids)).await?;
+            let count = change(&queue, &which, queue.discard(which.named())).await?;
             told(&queue, count, &which)
         }
+    }
+}
+
+/// Changes dead letters. The library changes all of a queue in several transactions.
+async fn change(queue: &AnyQueue<Unread>, which: &Which, change: impl Future<Output = Result<usize>>) -> Result<usize> {
+    match which.all {
+        true => queue.change_in_parts(change).await,
+        false => queue.change(change).await,
     }
 }
 

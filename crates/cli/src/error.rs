@@ -20,6 +20,8 @@ pub enum Error {
     Usage(String, Option<String>),
     /// A check has found problems; the second field is the exit code.
     Found(String, u8),
+    /// A signal arrived before or during a change; exit code 130.
+    Interrupted(String, Option<String>),
     /// The reader of the output is gone. This is not an error for the user.
     OutputClosed,
     /// The program was started without a standard output; exit code 1.
@@ -40,11 +42,17 @@ impl Error {
         Self::Found(text.into(), code)
     }
 
+    /// Creates the error of a change that a signal interrupted. `text` describes its outcome.
+    pub fn interrupted(text: &str) -> Self {
+        Self::Interrupted(format!("interrupted: {text}"), None)
+    }
+
     pub fn code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
             Self::Usage(..) => 2,
             Self::Found(_, code) => *code,
+            Self::Interrupted(..) => 130,
             Self::Failed(..) | Self::Database(_) | Self::NoOutput => 1,
         }
     }
@@ -54,6 +62,7 @@ impl Error {
             Self::Failed(text, _) => Self::Failed(text, Some(hint.into())),
             Self::Database(error) => Self::Failed(told(&error), Some(hint.into())),
             Self::Usage(text, _) => Self::Usage(text, Some(hint.into())),
+            Self::Interrupted(text, _) => Self::Interrupted(text, Some(hint.into())),
             found @ Self::Found(..) => found,
             Self::OutputClosed => Self::OutputClosed,
             Self::NoOutput => Self::NoOutput,
@@ -66,13 +75,19 @@ impl Error {
             return self;
         }
         let (told, hint) = self.told();
-        Self::Failed(format!("{place}: {told}"), hint)
+        let told = format!("{place}: {told}");
+        if let Self::Interrupted(..) = self {
+            let before = "on the servers before this one, if there are any, the command is done";
+            let hint = hint.map_or_else(String::new, |hint| format!("{hint}; "));
+            return Self::Interrupted(told, Some(hint + before));
+        }
+        Self::Failed(told, hint)
     }
 
     /// Returns the sentence and the hint.
     pub fn told(&self) -> (String, Option<String>) {
         match self {
-            Self::Failed(text, hint) => (text.clone(), hint.clone()),
+            Self::Failed(text, hint) | Self::Interrupted(text, hint) => (text.clone(), hint.clone()),
             Self::Found(text, _) => (text.clone(), None),
             Self::Database(error) => (told(error), hint_of(error).map(str::to_owned)),
             Self::Usage(text, hint) => {

@@ -17,6 +17,7 @@ mod help;
 mod number;
 mod json;
 mod stop;
+mod deed;
 mod outlet;
 mod outage;
 mod lines;
@@ -91,9 +92,9 @@ A payload is bytes for a queue of bytea, and Postgres' text form for text, json,
 floating point numbers, bool, uuid and enums. Queues of other types are for programs and for SQL
 (select * from trunkline.take('emails', 10)).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by a second signal; the doctor has others,
-which its help lists. Errors are written to standard error as `error: …`, with `hint: …` if there is
-a hint."
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by a signal; the doctor has others, which its
+help lists. Errors are written to standard error as `error: …`, with `hint: …` if there is a hint. A
+signal during a change cancels it, and the program reports whether it was made."
 )]
 struct Program {
     #[command(subcommand)]
@@ -234,6 +235,10 @@ fn main() -> ExitCode {
     let given = help::with_negative_values(help::laid_out(Program::command())).get_matches();
     let program = Program::from_arg_matches(&given).unwrap_or_else(|wrong| wrong.exit());
     match database::check_options(&given).and_then(|()| on_runtime(program)) {
+        Ok(()) | Err(Error::OutputClosed) if deed::is_interrupted() => {
+            print::note("interrupted too late: the command is done");
+            ExitCode::from(130)
+        }
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error must not cause a panic

@@ -4,6 +4,7 @@ use trunkline::SCHEMA_VERSION;
 
 use crate::{
     database::Database,
+    deed,
     error::{Error, Result},
     print,
 };
@@ -11,7 +12,7 @@ use crate::{
 pub async fn run(database: &Database) -> Result<()> {
     let mut written = Ok(()); // a failed write does not keep the other servers from being migrated
     for (place, db) in database.connect_each().await? {
-        let steps = db.migrate().await.map_err(|error| Error::from(error).at(&place))?;
+        let steps = deed::on(&db, db.migrate()).await.map_err(|error| error.at(&place))?;
         let found = db.schema_version().await.map_err(|error| Error::from(error).at(&place))?;
         let told = match steps {
             _ if found > SCHEMA_VERSION => format!(

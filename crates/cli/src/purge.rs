@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use crate::{database::Database, error::Result, print, time};
+use crate::{
+    database::Database,
+    deed::{self, Undone},
+    error::Result,
+    print, time,
+};
 
 /// The arguments of `trunkline purge`.
 #[derive(Debug, clap::Args)]
@@ -52,7 +57,8 @@ pub async fn purge(args: Purge, database: &Database) -> Result<()> {
     let what = format!("delete all waiting and leased messages of queue {:?} in {place}", args.queue);
     crate::confirm(what, args.yes).await?;
     let queue = database.queue_unread(&args.queue).await?;
-    queue.complete(print::done([queue.purge().await?].iter()))
+    let purged = queue.change(queue.purge()).await?;
+    queue.complete(print::done([purged].iter()))
 }
 
 pub async fn prune(args: Prune, database: &Database) -> Result<()> {
@@ -61,7 +67,8 @@ pub async fn prune(args: Prune, database: &Database) -> Result<()> {
         crate::confirm(format!("delete the whole archive of queue {:?} in {place}", args.queue), args.yes).await?;
     }
     let queue = database.queue_unread(&args.queue).await?;
-    queue.complete(print::done([queue.prune(args.older_than).await?].iter()))
+    let pruned = queue.change(queue.prune(args.older_than)).await?;
+    queue.complete(print::done([pruned].iter()))
 }
 
 pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {
@@ -69,5 +76,8 @@ pub async fn teardown(args: Teardown, database: &Database) -> Result<()> {
     let (schema, place) = (db.schema_name(), database.place());
     let what = format!("remove schema {schema:?} in {place}, with all queues and everything in them");
     crate::confirm(what, args.yes).await?;
-    Ok(db.teardown().await?)
+    // The library removes at most twenty queues with one transaction.
+    let is_whole = db.list_queues().await.is_ok_and(|queues| queues.len() <= 20);
+    let undone = if is_whole { Undone::All } else { Undone::Part };
+    deed::undertake(vec![db.clone()], undone, db.teardown()).await
 }

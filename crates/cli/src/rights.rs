@@ -4,6 +4,7 @@ use trunkline::Right;
 
 use crate::{
     database::Database,
+    deed,
     error::{Error, Result, lacks_right},
 };
 
@@ -68,7 +69,7 @@ pub async fn grant(args: Grant, database: &Database) -> Result<()> {
     let rights: Vec<(Right, &str)> =
         roles.into_iter().flat_map(|(right, roles)| roles.iter().map(move |role| (right, &**role))).collect();
     for (place, db) in database.connect_each().await? {
-        told(&place, db.grant(&rights, args.which.queue.as_deref()).await)?;
+        told(&place, deed::on(&db, db.grant(&rights, args.which.queue.as_deref())).await)?;
     }
     Ok(())
 }
@@ -76,15 +77,17 @@ pub async fn grant(args: Grant, database: &Database) -> Result<()> {
 pub async fn revoke(args: Revoke, database: &Database) -> Result<()> {
     let roles: Vec<&str> = args.from.iter().map(String::as_str).collect();
     for (place, db) in database.connect_each().await? {
-        told(&place, db.revoke(&roles, args.which.queue.as_deref()).await)?;
+        told(&place, deed::on(&db, db.revoke(&roles, args.which.queue.as_deref())).await)?;
     }
     Ok(())
 }
 
-fn told(place: &str, outcome: trunkline::Result<()>) -> Result<()> {
-    let outcome = outcome.map_err(|error| match lacks_right(&error) {
-        true => Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this"),
-        false => error.into(),
+fn told(place: &str, outcome: Result<()>) -> Result<()> {
+    let outcome = outcome.map_err(|error| match error {
+        Error::Database(error) if lacks_right(&error) => {
+            Error::from(error).hint("the role that created the schema with `trunkline migrate` may do this")
+        }
+        error => error,
     });
     outcome.map_err(|error| error.at(place))
 }

@@ -7,6 +7,7 @@ use trunkline::shards;
 
 use crate::{
     database::Database,
+    deed::{self, Undone},
     error::{Error, Result},
     print::{self, Table, thousands},
     stop::Stop,
@@ -72,7 +73,10 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
         Verb::List { json } => list(&shards, json).await,
         Verb::Drain { shard, moves } => drain(&shards, shard, moves, database.quiet).await,
-        Verb::Resume { shard } => Ok(shards.resume(shard).await?),
+        Verb::Resume { shard } => {
+            let dbs = shards.db(shard).into_iter().collect();
+            deed::undertake(dbs, Undone::Part, shards.resume(shard)).await
+        }
     }
 }
 

@@ -29,6 +29,11 @@ impl Stop {
         Ok(Self(stop))
     }
 
+    #[cfg(test)]
+    pub fn of(asked: watch::Receiver<bool>) -> Self {
+        Self(asked)
+    }
+
     pub fn is_asked(&self) -> bool {
         *self.0.borrow()
     }

@@ -6,7 +6,8 @@ mod id;
 use std::time::Duration;
 
 use trunkline::{
-    Archived, DeadLetter, Description, Draft, Due, Enqueued, Found, Lease, Payload, Peeked, Queue, Stats, Wait, shards,
+    Archived, Db, DeadLetter, Description, Draft, Due, Enqueued, Found, Lease, Payload, Peeked, Queue, Stats, Wait,
+    shards,
 };
 
 use self::id::{plain, seen, sharded};
@@ -14,7 +15,10 @@ pub use self::{
     consumer::AnyConsumer,
     id::{Id, Lent},
 };
-use crate::error::{Error, Result};
+use crate::{
+    deed::{self, Undone},
+    error::{Error, Result},
+};
 
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
@@ -85,6 +89,33 @@ impl<T: Payload> AnyQueue<T> {
         let away: Vec<String> = away.iter().map(|(server, why)| format!("{server}: {why}")).collect();
         Err(Error::new(format!("the result is only of the other servers: {}", away.join("; ")))
             .hint("run the command again when these servers answer"))
+    }
+
+    /// Runs a change of this queue that is one transaction on each server. A signal interrupts it.
+    pub fn change<R, E: Into<Error>>(
+        &self,
+        change: impl Future<Output = Result<R, E>>,
+    ) -> impl Future<Output = Result<R>> {
+        let undone = match self {
+            Self::One(_) => Undone::All,
+            Self::Sharded { .. } => Undone::Part,
+        };
+        deed::undertake(self.dbs(), undone, change)
+    }
+
+    /// Runs a change of this queue that consists of several transactions. A signal interrupts it.
+    pub fn change_in_parts<R, E: Into<Error>>(
+        &self,
+        change: impl Future<Output = Result<R, E>>,
+    ) -> impl Future<Output = Result<R>> {
+        deed::undertake(self.dbs(), Undone::Part, change)
+    }
+
+    fn dbs(&self) -> Vec<Db> {
+        match self {
+            Self::One(queue) => vec![queue.db().clone()],
+            Self::Sharded { queue, .. } => queue.queues().iter().map(|part| part.of.db().clone()).collect(),
+        }
     }
 
     pub async fn enqueue_many(

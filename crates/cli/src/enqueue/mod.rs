@@ -199,11 +199,11 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     if args.direct {
         let mut written = Ok(()); // a failed write does not keep the other messages from being sent
         for entry in &entries {
-            written = written.and(print::done([queue.send_direct(entry.draft()).await?].iter()));
+            written = written.and(print::done([queue.change_in_parts(queue.send_direct(entry.draft())).await?].iter()));
         }
         return written;
     }
-    let enqueued = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
+    let enqueued = queue.change(queue.enqueue_many(entries.iter().map(Entry::draft))).await?;
     print::done(enqueued.iter().map(|(id, _)| id))
 }
 

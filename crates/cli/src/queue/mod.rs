@@ -8,6 +8,7 @@ use trunkline::Settings;
 use self::args::{Alter, Create, Limit};
 use crate::{
     database::Database,
+    deed,
     error::{Error, Result},
     print,
 };
@@ -83,7 +84,8 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             let settings = settings.uniqueness(create.uniqueness);
             let settings = settings.partitions(create.partitions).per_key(create.per_key);
             for (place, db) in database.connect_each().await? {
-                db.create_queue(&create.name, &settings).await.map_err(|error| Error::from(error).at(&place))?;
+                let created = deed::on(&db, db.create_queue(&create.name, &settings)).await;
+                created.map_err(|error| error.at(&place))?;
             }
             if !is_named && !database.quiet {
                 print::note(
@@ -96,26 +98,29 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         Verb::Alter(alter) => {
             let dbs = database.connect_each().await?;
             for (place, db) in &dbs {
-                let altered = db.alter_queue(&alter.name, &alter.changes()).await;
-                altered.map_err(|error| Error::from(error).at(place))?;
+                let altered = deed::on(db, db.alter_queue(&alter.name, &alter.changes())).await;
+                altered.map_err(|error| error.at(place))?;
             }
             print::after_change(page::show(&dbs, &alter.name, alter.json).await)
         }
         Verb::Pause { name } => {
             for (place, db) in database.connect_each().await? {
-                db.pause_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+                deed::on(&db, db.pause_queue(&name)).await.map_err(|error| error.at(&place))?;
             }
             Ok(())
         }
         Verb::Resume { name } => {
             for (place, db) in database.connect_each().await? {
-                db.resume_queue(&name).await.map_err(|error| Error::from(error).at(&place))?;
+                deed::on(&db, db.resume_queue(&name)).await.map_err(|error| error.at(&place))?;
             }
             Ok(())
         }
         // A limit needs a single server, because no server can enforce a limit for several servers
         // together.
-        Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
+        Verb::Limit(limit) => {
+            let db = database.connect().await?;
+            deed::on(&db, db.limit_queue(&limit.name, &limit.limits())).await
+        }
         Verb::List { json } => {
             let mut all = Vec::new();
             for (place, db) in database.connect_each().await? {
@@ -133,10 +138,12 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             // have dropped the queue on some of the servers.
             let (mut is_dropped, mut missing) = (false, None);
             for (place, db) in database.connect_each().await? {
-                match db.drop_queue(&name).await {
-                    Err(error) if error.is_no_queue() => missing = Some(Error::from(error).at(&place)),
+                match deed::on(&db, db.drop_queue(&name)).await {
+                    Err(Error::Database(error)) if error.is_no_queue() => {
+                        missing = Some(Error::from(error).at(&place));
+                    }
                     dropped => {
-                        dropped.map_err(|error| Error::from(error).at(&place))?;
+                        dropped.map_err(|error| error.at(&place))?;
                         is_dropped = true;
                     }
                 }

@@ -3,7 +3,7 @@
 mod list;
 mod set;
 
-use crate::{database::Database, error::Result, print, stop::Stop};
+use crate::{database::Database, deed, error::Result, print, stop::Stop};
 
 /// The verbs of `trunkline schedule`.
 #[derive(Debug, clap::Subcommand)]
@@ -67,10 +67,22 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
     match verb {
         Verb::Set(args) => set::run(args, database).await,
         Verb::List { json } => list::run(json, database).await,
-        Verb::Pause { name } => Ok(database.connect().await?.pause_schedule(&name).await?),
-        Verb::Resume { name } => Ok(database.connect().await?.resume_schedule(&name).await?),
-        Verb::Now { name } => print::done([database.connect().await?.fire_schedule(&name).await?].iter()),
-        Verb::Drop { name } => Ok(database.connect().await?.drop_schedule(&name).await?),
+        Verb::Pause { name } => {
+            let db = database.connect().await?;
+            deed::on(&db, db.pause_schedule(&name)).await
+        }
+        Verb::Resume { name } => {
+            let db = database.connect().await?;
+            deed::on(&db, db.resume_schedule(&name)).await
+        }
+        Verb::Now { name } => {
+            let db = database.connect().await?;
+            print::done([deed::on(&db, db.fire_schedule(&name)).await?].iter())
+        }
+        Verb::Drop { name } => {
+            let db = database.connect().await?;
+            deed::on(&db, db.drop_schedule(&name)).await
+        }
         Verb::Run => {
             let mut stop = Stop::on_signals()?;
             Ok(database.connect().await?.run_schedules(stop.asked()).await?)

@@ -4,7 +4,7 @@ use std::{ffi::OsString, time::SystemTime};
 
 use trunkline::{Metadata, Missed, Schedule};
 
-use crate::{database::Database, enqueue::named, error::Result, input, number, print, time};
+use crate::{database::Database, deed, enqueue::named, error::Result, input, number, print, time};
 
 /// The arguments of `trunkline schedule set`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     schedule.next_after(SystemTime::now())?; // refuses a wrong schedule before anything is opened
     let queue = database.queue_of_one(&args.queue).await?;
     for payload in input::arguments(vec![args.payload]).await? {
-        queue.schedule(&schedule, &payload).await?;
+        deed::on(queue.db(), queue.schedule(&schedule, &payload)).await?;
     }
     let mut next = Vec::new();
     let mut time = SystemTime::now();

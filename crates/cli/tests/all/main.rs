@@ -4,6 +4,7 @@ mod fixture;
 mod home;
 mod demo;
 mod queues;
+mod interrupted;
 mod describe;
 mod messages;
 mod compact;
