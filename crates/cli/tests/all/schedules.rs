@@ -1,4 +1,6 @@
-use crate::fixture::{Trunkline, eventually, rows, signal};
+use std::io::{BufRead, BufReader};
+
+use crate::fixture::{Trunkline, eventually, rows, signal, sql};
 
 #[test]
 fn a_schedule_is_set_listed_paused_fired_and_dropped() {
@@ -82,6 +84,19 @@ fn the_program_makes_ticks_until_it_is_told_to_end() {
     assert_ne!(taken[0]["metadata"]["tick"], taken[1]["metadata"]["tick"]);
     signal(&running, "TERM");
     eventually("it has ended", || running.try_wait().expect("a child").is_some_and(|status| status.success()));
+}
+
+#[test]
+fn a_process_without_a_server_for_its_ticks_says_so() {
+    let trunkline = Trunkline::with_queue(&[]);
+    let name = rows(&trunkline.url, "select current_database()").remove(0);
+    sql(&trunkline.url, &format!("alter database {name} set default_transaction_read_only = on"));
+    let mut running = trunkline.start(&["schedule", "run"]);
+    let mut lines = BufReader::new(running.stderr.take().expect("it is piped")).lines();
+    let told = "warning: this server accepts no writes";
+    assert!(lines.any(|line| line.is_ok_and(|line| line.starts_with(told) && line.contains("no ticks"))), "it says so");
+    signal(&running, "TERM");
+    assert!(running.wait().expect("it ends").success());
 }
 
 #[test]
