@@ -27,12 +27,16 @@ create or replace function trunkline.compact(
 declare
     name text;
     main regclass;
+    holder text;
+    is_exclusive bool;
     outcome record;
 begin
     perform trunkline.check_queue(queue);
-    if at_least is null or max_pause is null or max_pause <= '0' then
-        raise exception 'at_least must not be null, and max_pause must be more than zero, not % and %', coalesce(at_least::text, 'null'), coalesce(max_pause::text, 'null')
-            using errcode = 'invalid_parameter_value', hint = 'Leave out both arguments, or pass bytes, and an interval of more than zero.';
+    if at_least is null then
+        raise exception 'at_least must not be null' using errcode = 'invalid_parameter_value', hint = 'Leave it out, or pass a number of bytes.';
+    elsif max_pause is null or max_pause <= '0' then
+        raise exception 'max_pause must be more than zero, not %', coalesce(max_pause::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'Leave it out, or pass an interval of more than zero.';
     elsif max_pause > '36500 days' then
         raise exception 'a max_pause of % is out of bounds', max_pause using errcode = 'invalid_parameter_value',
             hint = 'It is more than zero and at most 36500 days.';
@@ -49,13 +53,28 @@ begin
     foreach name in array array['queue_', 'unique_', 'line_', 'lane_'] loop
         name := format('trunkline.%I', name || queue);
         main := to_regclass(name);
-        continue when main is null or pg_total_relation_size(main) < at_least;
+        continue when main is null;
+        select case when l.pid is null then 'a prepared transaction'
+                    else format('session %s (%s)', l.pid, coalesce(nullif(a.application_name, ''), 'without a name')) end,
+               l.mode = 'AccessExclusiveLock' into holder, is_exclusive
+        from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+        where l.locktype = 'relation' and l.relation = main and l.database = (select d.oid from pg_database d where d.datname = current_database())
+          and l.granted and l.pid is distinct from pg_backend_pid()
+          and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+        order by l.mode = 'AccessExclusiveLock' desc, l.pid limit 1;
+        -- The size of a table cannot be read while another session has locked it exclusively.
+        if is_exclusive then
+            refused := holder || ' has locked its table';
+            continue;
+        end if;
+        continue when pg_total_relation_size(main) < at_least;
         begin
             -- Only roles that may delete from the table can lock it. The lock blocks vacuum and
             -- other compactions, but no producer or consumer.
             execute format('lock table only %s in share update exclusive mode nowait', name);
         exception when lock_not_available then
-            refused := 'a vacuum or another compaction is running';
+            -- Vacuum and compactions take the same lock as this call, and no stronger one at first.
+            refused := coalesce(holder || ' has locked its table', 'a vacuum or another compaction is running');
             continue;
         end;
         begin

@@ -43,13 +43,14 @@ begin
         return;
     end if;
     -- While a session waits for an exclusive lock, all others wait behind it. So this function does
-    -- not wait for transactions that began more than a second ago.
+    -- not wait for transactions that began more than a second ago. A session that waits for a lock
+    -- itself is not in the way.
     select case when l.pid is null then 'a prepared transaction uses it'
                 else format('session %s (%s) uses it in a transaction that began at %s', l.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
                             date_trunc('second', a.xact_start)) end into refused
     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
     where l.locktype = 'relation' and l.relation = main and l.database = (select d.oid from pg_database d where d.datname = current_database())
-      and l.pid is distinct from pg_backend_pid() and (l.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
+      and l.granted and l.pid is distinct from pg_backend_pid() and (l.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
     order by a.xact_start limit 1;
     -- pg_dump takes its snapshot before its locks, soon after it has connected.
     refused := coalesce(refused, (

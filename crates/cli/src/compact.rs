@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use trunkline::{Payload, Queue, postgres::Statement};
+use trunkline::{Db, postgres::Statement};
 
 use crate::{
     any::AnyQueue,
     database::Database,
+    deed,
     error::{Error, Result, lacks_right},
-    number, print, time,
+    number, print,
+    text::Unread,
+    time,
 };
 
 /// The arguments of `trunkline compact`.
@@ -31,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "33554432", value_parser = number::count::<i64>)]
     at_least: i64,
     /// The longest time for which producers and consumers may have to wait
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time::duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time::more_than_zero)]
     max_pause: Duration,
     /// Do nothing while vacuum can remove the rows
     #[arg(long)]
@@ -40,26 +43,47 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let how = (args.at_least, args.max_pause.as_secs_f64(), args.if_held);
-    let queue = database.queue_unread(&args.queue).await?;
+    let queue = match database.is_sharded() {
+        true => Some(database.queue_unread(&args.queue).await?),
+        false => None,
+    };
     let compacted = match &queue {
-        AnyQueue::One(queue) => compact(queue.clone(), how).await.map(|one| vec![one]),
-        AnyQueue::Sharded { queue, .. } => {
-            let parts = queue.on_each(|part| compact(part, how)).await;
-            parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()
+        Some(all @ AnyQueue::Sharded { queue, .. }) => {
+            let parts = async {
+                let on = |part: trunkline::Queue<Unread>| {
+                    compact(part.db().clone(), part.description().name.clone(), how)
+                };
+                let parts = queue.on_each(on).await;
+                parts.into_iter().map(|part| part.of).collect::<trunkline::Result<Vec<Compacted>>>()
+            };
+            all.change(parts).await
+        }
+        // Neither opens nor describes an existing queue, because both may wait for a session that
+        // has locked its table.
+        _ => {
+            let db = database.connect().await?;
+            if db.list_queues().await?.iter().all(|queue| queue.name != args.queue) {
+                db.describe_queue(&args.queue).await?; // an error with advice
+            }
+            deed::on(&db, compact(db.clone(), args.queue.clone(), how)).await.map(|one| vec![one])
         }
     };
-    let compacted: Vec<Compacted> = compacted.map_err(|error| match lacks_right(&error) {
-        true => Error::new(format!(
+    let compacted: Vec<Compacted> = compacted.map_err(|error| match error {
+        Error::Database(error) if lacks_right(&error) => Error::new(format!(
             "permission denied for the tables of queue {0:?}. To compact a queue, a role needs the rights of a consumer; \
              run `trunkline grant {0} --consumer ROLE`",
             args.queue
         )),
-        false => error.into(),
+        error => error,
     })?;
     for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
         print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
     }
-    queue.complete(print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter()))
+    let printed = print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter());
+    match queue {
+        Some(queue) => queue.complete(printed),
+        None => printed,
+    }
 }
 
 /// The number of freed bytes, and the reason if there are none.
@@ -67,14 +91,15 @@ type Compacted = (i64, Option<String>);
 
 /// Returns the number of freed bytes. If deleted rows occupy space but no byte was freed, also
 /// returns the reason.
-async fn compact<T: Payload>(
-    queue: Queue<T>,
+async fn compact(
+    db: Db,
+    queue: String,
     (at_least, max_pause, if_held): (i64, f64, bool),
 ) -> trunkline::Result<Compacted> {
-    let schema = queue.db().schema_name().replace('"', "\"\"");
+    let schema = db.schema_name().replace('"', "\"\"");
     let text = format!(
         "select freed, refused from \"{schema}\".compact($1, $2, pg_catalog.make_interval(secs => $3), $4) c(freed, refused)"
     );
     let statement: Statement<(&str, i64, f64, bool), Compacted> = Statement::of(text);
-    queue.db().run(&statement, (&*queue.description().name, at_least, max_pause, if_held)).await
+    db.run(&statement, (&*queue, at_least, max_pause, if_held)).await
 }

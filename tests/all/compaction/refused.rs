@@ -1,10 +1,11 @@
 //! Compactions that are refused or undone.
 
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use trunkline::Settings;
 
 use super::{burn, compact, freed, frees_nothing, waste};
-use crate::fixture::{Place, connect, eventually, place, superuser};
+use crate::fixture::{Place, SOON, connect, eventually, one_waits, place, superuser};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compaction_is_refused_with_its_reason() {
@@ -99,6 +100,27 @@ async fn compaction_is_refused_with_its_reason() {
         row.get::<_, Option<&str>>(1).is_some_and(|refused| refused.contains("would take longer than"))
     })
     .await;
+}
+
+/// The sessions that wait for the same lock are not named.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_that_has_locked_the_table_is_named_at_once() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    waste(&sql).await;
+    let holder = connect(&format!("{url} application_name=psql")).await;
+    let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).await.expect("asked").get(0);
+    for mode in ["share", "access exclusive"] {
+        let lock = format!("begin; lock table trunkline.queue_q in {mode} mode");
+        holder.batch_execute(&lock).await.expect("locked");
+        let waiter = connect(&url).await;
+        let waits = tokio::spawn(async move { waiter.batch_execute("update trunkline.queue_q set size = size").await });
+        eventually("it waits", || one_waits(&sql)).await;
+        let compacted = timeout(SOON, compact(&sql)).await.expect("it does not wait for the lock");
+        assert_eq!(compacted, (0, Some(format!("session {pid} (psql) has locked its table"))), "{mode}");
+        holder.batch_execute("rollback").await.expect("released");
+        waits.await.expect("no panic").expect("updated");
+    }
 }
 
 /// A dump that connects while a compaction runs takes its snapshot before the table is ready.

@@ -30,6 +30,19 @@ fn compact_prints_the_freed_bytes_or_what_holds_it_up() {
     });
     let (code, error) = trunkline.fails(&["compact", "q", "--max-pause", "soon"]);
     assert!(code == 2 && error.contains("--max-pause"), "{error}");
+    let (code, error) = trunkline.fails(&["compact", "q", "--max-pause", "0"]);
+    assert!(code == 2 && error.contains("--max-pause") && error.contains("it must be more than zero"), "{error}");
     let (code, error) = trunkline.fails(&["compact", "nothing"]);
     assert!(code == 1 && error.contains("there is no queue \"nothing\""), "{error}");
+}
+
+#[test]
+fn compact_names_the_session_that_has_locked_the_queue() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    sql(&trunkline.url, "select trunkline.keep_floor('q', now() - interval '1 minute')");
+    let _holder = Session::begin(&trunkline.url, "begin; lock table trunkline.queue_q in access exclusive mode");
+    let output = trunkline.run(&["compact", "q", "--at-least", "0"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.contains("was not compacted: session "), "{error}");
+    assert!(error.contains("has locked its table"), "{error}");
 }
