@@ -13,19 +13,20 @@ mod work;
 #[cfg(trunkline_mutant)]
 pub(crate) mod mutant;
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio_postgres::error::{Severity, SqlState};
 
 use self::server::ServerError;
 use self::{
     advice::{advice, is_other_type, misses_queue, misses_queue_in, pooler_advice},
-    words::{listed, no_queue, of_schema, of_shards, placed, reasons, shortened},
+    words::{listed, no_queue, of_schema, of_shards, placed, reasons, shortened, unanswered},
 };
 pub(crate) use self::{
     caught::{caught, text_of},
     described::Described,
     refusal::{OneByOne, Search},
+    words::of_silence,
     work::first_of,
 };
 
@@ -97,8 +98,8 @@ pub(crate) enum Kind {
     Rows { text: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("the server rolled the transaction back instead of committing it, because a statement in it had failed")]
     RolledBack,
-    #[error("the connection broke before {what} was answered; it may or may not have happened")]
-    Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{}", unanswered(.what, *.silence))]
+    Unknown { what: &'static str, silence: Option<Duration>, source: Box<dyn std::error::Error + Send + Sync> },
     /// The task that was running the caller's statement has ended.
     #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
@@ -179,7 +180,7 @@ impl Error {
     /// if the connection broke.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
-            Self::new(Kind::Unknown { what, source: error.into() })
+            Self::new(Kind::Unknown { what, silence: None, source: error.into() })
         } else {
             Self::new(Kind::Postgres(Described(error)))
         }

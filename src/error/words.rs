@@ -1,5 +1,7 @@
 //! Functions that format parts of error texts.
 
+use std::time::Duration;
+
 /// Lists each host with its reason. Omits the host if the reason begins with its name.
 pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
     let mut reasons: Vec<String> = Vec::new();
@@ -21,6 +23,21 @@ pub(super) fn of_shards<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
     } else {
         parts.iter().map(one).collect::<Vec<_>>().join("; ")
     }
+}
+
+/// Describes a server that sent nothing for the time of `answer_timeout`.
+pub(crate) fn of_silence(limit: Duration) -> String {
+    format!("no answer in {} s (answer_timeout)", limit.as_secs_f64())
+}
+
+/// Describes a statement whose outcome is unknown. `silence` is the time for which the server was
+/// silent, if that ended the connection.
+pub(super) fn unanswered(what: &str, silence: Option<Duration>) -> String {
+    let why = match silence {
+        Some(limit) => format!("the connection was closed before {what} was answered: {}", of_silence(limit)),
+        None => format!("the connection broke before {what} was answered"),
+    };
+    format!("{why}; it may or may not have happened")
 }
 
 pub(super) fn placed(place: usize, text: Option<&str>) -> String {

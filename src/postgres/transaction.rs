@@ -246,7 +246,7 @@ impl Transaction {
             Err(failure) => {
                 // If the commit was not sent, an earlier statement whose reply is lost had no
                 // effect.
-                let is_sent = !matches!(failure, WireError::Unsent(_));
+                let is_sent = !matches!(failure, WireError::Unsent(_) | WireError::Silent { sent: false, .. });
                 let earlier = self.pipeline.first_error().filter(|error| is_sent || !error.is_outcome_unknown());
                 let error = earlier.unwrap_or_else(|| self.pipeline.error(&sent, failure));
                 if let WireError::Server { .. } = failure {

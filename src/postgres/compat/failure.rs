@@ -119,7 +119,7 @@ impl From<WireError> for Error {
             WireError::Server { error, .. } | WireError::Lost(Some(error)) | WireError::Unsent(Some(error)) => {
                 Self::server(error)
             }
-            WireError::Lost(None) | WireError::Unsent(None) => Self::closed(),
+            WireError::Lost(None) | WireError::Unsent(None) | WireError::Silent { .. } => Self::closed(),
             WireError::Encode(cause) => Self(Box::new(Reason::ToSql(cause))),
             other => Self::other(other.to_string()),
         }
@@ -137,9 +137,11 @@ impl From<Error> for crate::Error {
     fn from(error: Error) -> Self {
         let (what, is_closed) = ("the transaction", error.is_closed());
         match *error.0 {
-            Reason::Db(DbError(error)) if is_closed => Self::new(Kind::Unknown { what, source: Box::new(error) }),
+            Reason::Db(DbError(error)) if is_closed => {
+                Self::new(Kind::Unknown { what, silence: None, source: Box::new(error) })
+            }
             Reason::Db(DbError(error)) => Self::of_server(what, error),
-            Reason::Closed => Self::new(Kind::Unknown { what, source: Box::new(Error::closed()) }),
+            Reason::Closed => Self::new(Kind::Unknown { what, silence: None, source: Box::new(Error::closed()) }),
             Reason::Connect(error) => error,
             other => Self::new(Kind::Foreign(Box::new(Error(Box::new(other))))),
         }

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use tokio_postgres::types::WrongType;
 
 use crate::{
-    error::{Error, Kind},
+    error::{Error, Kind, of_silence},
     postgres::wire::WireError,
 };
 
@@ -15,7 +15,7 @@ pub(super) fn told(what: &'static str, failure: WireError) -> Error {
         // The outcome is unknown: this is the last error of a backend that exited, and the
         // statement may have been committed before that.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
-            Error::new(Kind::Unknown { what, source: Box::new(error) })
+            Error::new(Kind::Unknown { what, silence: None, source: Box::new(error) })
         }
         WireError::Server { error, .. } => Error::of_server(what, error),
         WireError::LeftOpen => Error::new(Kind::LeftOpen(what.to_owned())),
@@ -27,7 +27,14 @@ pub(super) fn told(what: &'static str, failure: WireError) -> Error {
             let text = format!("the connection was closed before {what} was sent{why}");
             Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::ConnectionReset, text)))
         }
-        lost => Error::new(Kind::Unknown { what, source: Box::new(lost) }),
+        WireError::Silent { limit, sent: false } => {
+            let text = format!("the connection was closed before {what} was sent: {}", of_silence(limit));
+            Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::TimedOut, text)))
+        }
+        WireError::Silent { limit, sent: true } => {
+            Error::new(Kind::Unknown { what, silence: Some(limit), source: Box::new(failure) })
+        }
+        lost => Error::new(Kind::Unknown { what, silence: None, source: Box::new(lost) }),
     }
 }
 
@@ -36,6 +43,10 @@ pub(super) fn not_set_up(failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Refused(error))
+        }
+        WireError::Silent { limit, .. } => {
+            let text = format!("{}, while the connection was set up", of_silence(limit));
+            Error::new(Kind::Unreachable(io::Error::new(io::ErrorKind::TimedOut, text)))
         }
         failure => told("connect", failure).without_effect("the connection broke while it was set up".to_owned()),
     }
@@ -67,5 +78,26 @@ pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Erro
             Error::new(Kind::Rows { text: text.to_owned(), cause: failure.to_string().into() })
         }
         lost => told("a statement", lost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn error_of_a_silent_server_names_its_limit() {
+        let silent = WireError::Silent { limit: Duration::from_secs(5), sent: true };
+        let unknown = told("enqueue", silent.clone());
+        assert!(unknown.is_outcome_unknown() && unknown.is_closed());
+        let text = "the connection was closed before enqueue was answered: no answer in 5 s (answer_timeout); \
+                    it may or may not have happened";
+        assert_eq!(unknown.to_string(), text);
+        let unsent = told("enqueue", silent.clone().before_sending());
+        assert!(unsent.is_closed() && !unsent.is_outcome_unknown());
+        assert!(unsent.to_string().ends_with("before enqueue was sent: no answer in 5 s (answer_timeout)"), "{unsent}");
+        assert!(not_set_up(silent).to_string().contains("no answer in 5 s (answer_timeout)"));
     }
 }

@@ -17,7 +17,7 @@ use super::{
     frame::{SHORTEST, frames, length},
     queued::{AwaitedGroup, Link, To, Why},
 };
-use crate::error::server::ServerError;
+use crate::error::{of_silence, server::ServerError};
 
 /// The number of bytes by which the read buffer grows. It grows when less than a sixteenth of this
 /// number is free.
@@ -36,7 +36,7 @@ pub(super) fn drive<S: AsyncRead + AsyncWrite>(
 ) -> impl Future<Output = io::Result<()>> {
     // Creates this guard before the task runs, because a runtime that shuts down drops tasks
     // without ever running them.
-    let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
+    let ended = EndOfDriver { shared: shared.clone(), why: None, silence: None, left_open: None };
     run(io, read, shared, ended)
 }
 
@@ -80,7 +80,10 @@ async fn run<S: AsyncRead + AsyncWrite>(
                 reader.hand_out(&shared, &mut ended)?;
                 reader.make_room();
             }
-            () = silence.lasts(), if silence.until.is_some() => return Err(silence.error()),
+            () = silence.lasts(), if silence.until.is_some() => {
+                ended.silence = silence.limit;
+                return Err(silence.error());
+            }
             written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => {
                 written?;
                 silence.wrote(&shared);
@@ -140,8 +143,7 @@ impl Silence {
     }
 
     fn error(&self) -> io::Error {
-        let text = format!("no answer in {} s (answer_timeout)", self.limit.unwrap_or_default().as_secs_f64());
-        io::Error::new(io::ErrorKind::TimedOut, text)
+        io::Error::new(io::ErrorKind::TimedOut, of_silence(self.limit.unwrap_or_default()))
     }
 }
 
@@ -269,6 +271,8 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
+    /// The time for which the server was silent, if that ended the connection.
+    silence: Option<Duration>,
     /// The group that left a transaction open and thereby ended the connection. Its caller receives
     /// the error only after the connection accepts no more groups.
     left_open: Option<AwaitedGroup>,
@@ -295,7 +299,11 @@ impl Drop for EndOfDriver {
             std::mem::take(&mut queued.groups)
         };
         let left_open = self.left_open.take().map(|waiting| (waiting, WireError::LeftOpen));
-        let lost = groups.into_iter().map(|waiting| (waiting, WireError::Lost(self.why.clone())));
+        let failure = match self.silence {
+            Some(limit) => WireError::Silent { limit, sent: true },
+            None => WireError::Lost(self.why.clone()),
+        };
+        let lost = groups.into_iter().map(|waiting| (waiting, failure.clone()));
         for (waiting, failure) in left_open.into_iter().chain(lost) {
             match waiting.answered().1 {
                 To::Caller(delivery) => delivery.end(Err(failure)),

@@ -1,10 +1,10 @@
 //! The reasons why the reply to a group cannot be used.
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use tokio_postgres::error::SqlState;
 
-use crate::error::server::ServerError;
+use crate::error::{of_silence, server::ServerError};
 
 /// The portal of a pipelined transaction's `begin`. The server keeps it until the transaction ends,
 /// and names it in an error if the transaction is not open.
@@ -23,6 +23,9 @@ pub(crate) enum WireError {
     /// The connection ended before the statement was sent. Contains the server's reason, if it is
     /// known.
     Unsent(Option<Arc<ServerError>>),
+    /// The server sent nothing for this time while a reply was due, so the connection was closed.
+    /// The outcome is unknown if the statement was sent.
+    Silent { limit: Duration, sent: bool },
     /// A parameter could not be encoded. Nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server violated the protocol.
@@ -86,6 +89,7 @@ impl WireError {
     pub fn before_sending(self) -> Self {
         match self {
             Self::Lost(why) => Self::Unsent(why),
+            Self::Silent { limit, .. } => Self::Silent { limit, sent: false },
             Self::Server { error, .. } if error.is_fatal() => Self::Unsent(Some(error)),
             other => other,
         }
@@ -119,6 +123,7 @@ impl fmt::Display for WireError {
             Self::Server { error, .. } => fmt::Display::fmt(error, out),
             Self::Lost(Some(error)) | Self::Unsent(Some(error)) => write!(out, "the connection was closed: {error}"),
             Self::Lost(None) | Self::Unsent(None) => out.write_str("the connection was closed"),
+            Self::Silent { limit, .. } => out.write_str(&of_silence(*limit)),
             Self::Encode(cause) => write!(out, "a parameter cannot be written: {cause}"),
             Self::Protocol(what) => write!(out, "the server does not speak the protocol: {what}"),
             Self::LeftOpen => out.write_str("a transaction was left open"),
