@@ -66,4 +66,12 @@ begin
             functions text not null, oldest int not null constraint ck_version_oldest check (oldest <= version));
         insert into trunkline.version select m.version, m.name, m.applied_at, m.functions, m.version from trunkline.migration m;
     end if;
+    -- A dump of the schema alone has the tables and functions, and no record of their version.
+    if not exists (select from trunkline.version) and to_regclass('trunkline.queue') is not null
+       and to_regprocedure('trunkline.check_queue(text)') is not null then
+        raise exception 'the schema has tables, but no record of their version, as after a restore without data'
+            using errcode = 'object_not_in_prerequisite_state',
+                  hint = format('Restore the data of its tables, too. If it has none to keep, remove the schema and migrate again: drop schema %I cascade',
+                                rtrim('trunkline.', '.'));
+    end if;
 end $$;
