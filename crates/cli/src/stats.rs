@@ -237,7 +237,6 @@ fn object(QueueCounts { queue, is_paused, shard, is_partial, stats }: &QueueCoun
         "queue": queue,
         "paused": is_paused,
         "due": stats.due,
-        "waiting": stats.waiting(),
         "delayed": stats.delayed,
         "leased": stats.leased,
         "to_retry": stats.to_retry,

@@ -174,3 +174,17 @@ fn lines_whose_unique_keys_are_taken_are_not_counted() {
     assert_eq!(told(&output), "2 lines replaced waiting messages with their unique keys\n");
     assert_eq!(trunkline.json(&["stats", "--json"])[0]["messages"], 4);
 }
+
+#[test]
+fn a_message_counts_in_one_state() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "leased", "due"]);
+    sql(&trunkline.url, "select trunkline.lease('q', 1)");
+    let counts = trunkline.json(&["stats", "q", "--json"]).remove(0);
+    let states = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
+    assert_eq!(states.map(|state| counts[state].as_u64()), [1, 0, 1, 0, 0, 0].map(Some), "{counts}");
+    let others = ["queue", "paused", "messages", "rows", "oldest_due_s"];
+    let names = counts.as_object().expect("an object").keys();
+    let unknown: Vec<_> = names.filter(|name| !states.iter().chain(&others).any(|known| known == name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
