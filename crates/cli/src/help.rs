@@ -2,7 +2,7 @@
 //! with a minus sign. A paragraph fills the width of the terminal. A list item is indented to its
 //! own column.
 
-use clap::Command;
+use clap::{Command, error::ErrorKind};
 
 /// The maximum width of a line, even on wider terminals.
 const WIDEST: usize = 100;
@@ -32,6 +32,19 @@ pub fn with_negative_values(command: Command) -> Command {
         _ => arg,
     });
     command.mut_subcommands(with_negative_values)
+}
+
+/// Returns the error of a wrong command line, with a usage that lists what the user has given. clap
+/// would also list the options that variables set, as if they were required.
+pub fn without_variables(command: Command, wrong: clap::Error) -> clap::Error {
+    // A help names the variables.
+    if !wrong.use_stderr() || wrong.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return wrong;
+    }
+    match command.mut_args(|arg| arg.env(None::<&'static str>)).try_get_matches() {
+        Err(again) if again.kind() == wrong.kind() => again,
+        _ => wrong,
+    }
 }
 
 /// Returns the width of the terminal, as clap finds it.

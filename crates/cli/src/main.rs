@@ -230,9 +230,13 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
     }
 }
 
+fn command() -> clap::Command {
+    help::with_negative_values(help::laid_out(Program::command()))
+}
+
 fn main() -> ExitCode {
     warnings::show();
-    let given = help::with_negative_values(help::laid_out(Program::command())).get_matches();
+    let given = command().try_get_matches().unwrap_or_else(|wrong| help::without_variables(command(), wrong).exit());
     let program = Program::from_arg_matches(&given).unwrap_or_else(|wrong| wrong.exit());
     match database::check_options(&given).and_then(|()| on_runtime(program)) {
         Ok(()) | Err(Error::OutputClosed) if deed::is_interrupted() => {

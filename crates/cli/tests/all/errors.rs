@@ -71,6 +71,15 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn usage_after_an_error_lists_no_option_that_a_variable_sets() {
+    let nowhere = Trunkline { url: "postgres://localhost:1/app".to_owned() };
+    let (code, error) = nowhere.fails(&["cancel", "q"]);
+    assert!(code == 2 && error.contains("Usage: trunkline cancel <QUEUE>"), "{error}");
+    let (_, error) = nowhere.fails(&["cancel", "q", "--database-url", &nowhere.url]);
+    assert!(error.contains("--database-url <URL>"), "{error}");
+}
+
+#[test]
 fn unreachable_server_gives_hint_and_hides_password() {
     let nowhere = Trunkline { url: "postgres://me:secret@localhost:1/app".to_owned() };
     let (code, error) = nowhere.fails(&["stats", "--verbose"]);
