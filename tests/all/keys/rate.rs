@@ -158,10 +158,10 @@ async fn rate_that_cannot_be_kept_is_refused_with_advice() {
     for (bad, named) in [
         ("key_per_second => 0", "key_per_second is 0"),
         ("key_per_second => 'infinity'", "key_per_second is Infinity"),
-        ("key_burst => 2", "key_burst is 2"),
+        ("key_burst => 2", "key_burst is 2 without key_per_second"),
         ("key_per_second => 1, key_burst => 0", "key_burst is 0"),
         ("max_leased => 0, per_second => 'nan'", "max_leased is 0, per_second is NaN"),
-        ("max_leased => 5, burst => 3", "burst is 3"),
+        ("max_leased => 5, burst => 3", "burst is 3 without per_second"),
     ] {
         let told = told(&format!("limit_queue('q', {bad})")).await;
         assert!(told.contains(&format!("out of bounds: {named} (")), "{bad}: {told}");
