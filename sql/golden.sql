@@ -2174,7 +2174,8 @@ begin
         elsif seen.vanished and seen.size > 1 then
             exit when apart = 2;
             perform trunkline."do_split_emails"(seen.first, array(select generate_series(1, seen.size)));
-            rows := case when apart > 0 then 1 else rows end;
+            -- Reads only the pieces again, because the row behind them may have to be split, too.
+            rows := case when apart > 0 then 1 else least(rows, seen.size) end;
         elsif seen.vanished and apart > 0 then
             exit when apart = 2;
             if rows = 1 then
@@ -2472,7 +2473,8 @@ begin
         elsif seen.vanished and seen.size > 1 then
             exit when apart = 2;
             perform trunkline."do_split_tasks"(seen.first, array(select generate_series(1, seen.size)));
-            rows := case when apart > 0 then 1 else rows end;
+            -- Reads only the pieces again, because the row behind them may have to be split, too.
+            rows := case when apart > 0 then 1 else least(rows, seen.size) end;
         elsif seen.vanished and apart > 0 then
             exit when apart = 2;
             if rows = 1 then
@@ -2862,6 +2864,7 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    stops bool;
     used int := 0;
 begin
     if lease is not null then
@@ -2934,7 +2937,10 @@ begin
         used := used + at.got;
         exit when at.ran_out or not at.more;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
         due := at.due;
         next_id := at.id;
@@ -2959,6 +2965,7 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[4]);
     by_lane bool := n = 1;
+    stops bool;
     used int := 0;
 begin
     if lease is not null then
@@ -3005,7 +3012,10 @@ begin
         used := used + at.got;
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or at.more and cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
     end loop;
     if false and used > 0 then
@@ -4442,6 +4452,7 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    stops bool;
     used int := 0;
 begin
     if false then
@@ -4493,6 +4504,7 @@ begin
                 at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id);
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
+                stops := true;
                 continue when rows > 0;
                 if false and used > 0 then
                     perform trunkline."do_used_emails"(used); -- counts the rows that earlier passes have taken
@@ -4520,7 +4532,10 @@ begin
         used := used + at.got;
         exit when not at.more;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         due := at.due;
         next_id := at.id;
     end loop;
@@ -4542,6 +4557,7 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[4]);
     by_lane bool := n = 1 or not cut;
+    stops bool;
     used int := 0;
 begin
     if false then
@@ -4561,6 +4577,7 @@ begin
                     at := trunkline."do_gather_tasks"(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
+                    stops := true;
                     continue when rows > 0;
                     if false and used > 0 then
                         perform trunkline."do_used_tasks"(used); -- counts the rows that earlier passes have taken
@@ -4594,7 +4611,10 @@ begin
         used := used + at.got;
         exit when not at.more and not by_lane;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or at.more and cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
     end loop;
     if false and used > 0 then
         perform trunkline."do_used_tasks"(used);

@@ -129,14 +129,12 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
     is_linear("every second one", &sql, &rows("(i % 2 * 2)::int", "1", ":n"), lease).await;
     is_linear("leases that expired, alone in their rows", &sql, &rows("1", "1", ":n"), lease).await;
     is_linear("leases that expired, many in a row", &sql, &rows("1", "100", ":n / 100"), lease).await;
+    let take = "select count(*) from trunkline.do_take_q(:n)";
+    for call in [lease, take] {
+        is_linear(&format!("{call}, ten in a row"), &sql, &rows("1", "10", ":n / 10"), call).await;
+    }
     is_linear("a lease of everything", &sql, &rows("0", "10", ":n / 10"), lease).await;
-    is_linear(
-        "a take of everything",
-        &sql,
-        &rows("0", "10", ":n / 10"),
-        "select count(*) from trunkline.do_take_q(:n)",
-    )
-    .await;
+    is_linear("a take of everything", &sql, &rows("0", "10", ":n / 10"), take).await;
     let carve = "select trunkline.do_carve_q(array_agg(id), array_agg(1), array_agg(1), true) from (
                  select i * 1024 + k as id from generate_series(1, :n / 8) i, unnest('{100,300,500,700,900,901,950,1000}'::int[]) k) c";
     let leased = rows("1", "1024", ":n / 8").replace("now() -", "now() + interval '1 hour' -");
@@ -144,6 +142,21 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
     for verb in ["do_cancel_q(array_agg(id))", "do_reschedule_q(array_agg(id), now())"] {
         let call = carve.replace("do_carve_q(array_agg(id), array_agg(1), array_agg(1), true)", verb);
         is_linear(verb, &sql, &rows("0", "1024", ":n / 8"), &format!("select count(*) from ({call}) c")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_rows_cost_what_they_hold_in_a_queue_with_priorities() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &Settings::new("int8").priorities(2)).await.expect("created");
+    sql.batch_execute("alter table trunkline.queue_q set (autovacuum_enabled = off)").await.expect("altered");
+    let rows = "insert into trunkline.queue_q (id, due_at, attempt, size, payload, lane)
+                select i * 1024, now() - interval '1 second' + i * interval '1 us', 1, 10,
+                       array_fill(1::bigint, array[10]), i % 2
+                from generate_series(1, :n / 10) i";
+    for call in ["do_lease_q", "do_take_q"] {
+        is_linear(call, &sql, rows, &format!("select count(*) from trunkline.{call}(:n)")).await;
     }
 }
 

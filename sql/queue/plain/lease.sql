@@ -14,6 +14,7 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    stops bool;
     used int := 0;
 begin
     if lease is not null then
@@ -86,7 +87,10 @@ begin
         used := used + at.got;
         exit when at.ran_out or not at.more;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
         due := at.due;
         next_id := at.id;

@@ -13,6 +13,7 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    stops bool;
     used int := 0;
 begin
     if {limited} then
@@ -64,6 +65,7 @@ begin
                 at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id);
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
+                stops := true;
                 continue when rows > 0;
                 if {limited} and used > 0 then
                     perform trunkline.{do_used_}(used); -- counts the rows that earlier passes have taken
@@ -91,7 +93,10 @@ begin
         used := used + at.got;
         exit when not at.more;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         due := at.due;
         next_id := at.id;
     end loop;

@@ -122,7 +122,8 @@ begin
         elsif seen.vanished and seen.size > 1 then
             exit when apart = 2;
             perform trunkline.{do_split_}(seen.first, array(select generate_series(1, seen.size)));
-            rows := case when apart > 0 then 1 else rows end;
+            -- Reads only the pieces again, because the row behind them may have to be split, too.
+            rows := case when apart > 0 then 1 else least(rows, seen.size) end;
         elsif seen.vanished and apart > 0 then
             exit when apart = 2;
             if rows = 1 then

@@ -17,6 +17,7 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
     by_lane bool := n = 1;
+    stops bool;
     used int := 0;
 begin
     if lease is not null then
@@ -63,7 +64,10 @@ begin
         used := used + at.got;
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or at.more and cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
         way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
     end loop;
     if {limited} and used > 0 then

@@ -16,6 +16,7 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
     by_lane bool := n = 1 or not cut;
+    stops bool;
     used int := 0;
 begin
     if {limited} then
@@ -35,6 +36,7 @@ begin
                     at := trunkline.{do_gather_}(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
+                    stops := true;
                     continue when rows > 0;
                     if {limited} and used > 0 then
                         perform trunkline.{do_used_}(used); -- counts the rows that earlier passes have taken
@@ -68,7 +70,10 @@ begin
         used := used + at.got;
         exit when not at.more and not by_lane;
         n := n - at.got;
-        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        -- After a row that could not be returned whole, only as many rows are locked as could be
+        -- used. Otherwise each row that has to be split would require reading all of them.
+        stops := stops or at.more and cardinality(at.tids) < rows;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got, case when stops then 4 + 2 * cardinality(at.tids) else n end);
     end loop;
     if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
