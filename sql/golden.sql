@@ -830,7 +830,7 @@ begin
     return greatest(room, case when token > 0 then token end);
 end ;
 
-function do_along_orders(n integer, lane integer, floor timestamp with time zone, way integer, lined_n integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_along_orders(n integer, lane integer, floor timestamp with time zone, way integer, lined_n integer, INOUT to_bury integer DEFAULT NULL::integer, OUT tids tid[], OUT got integer, OUT ran_out boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     clock timestamptz;
@@ -879,9 +879,10 @@ begin
                 select l.key, l.until, greatest((room - got) / cardinality(lined), 1) as share from trunkline."line_orders" l
                 where l.lane = lane and l.until <= clock order by random()
             loop
-                exit when got >= room;
+                exit when got >= room or to_bury <= 0;
                 known.share := least(known.share, room - got, most_of_key);
-                at := trunkline."do_gather_orders"(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
+                at := trunkline."do_gather_orders"(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock), to_bury);
+                to_bury := at.to_bury;
                 if at.got > 0 then
                     -- In the meantime the key's first message may have failed. Then the key waits for its retry.
                     continue when exists (
@@ -913,7 +914,8 @@ begin
             -- to its backlog together.
             rows := case when lined = '{}' then least(wanted - got, 8) else 8 end;
             while got < wanted loop
-                at := trunkline."do_gather_orders"(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
+                at := trunkline."do_gather_orders"(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity', to_bury);
+                to_bury := at.to_bury;
                 exit when at.got = 0;
                 tids := tids || at.tids;
                 got := got + at.got;
@@ -2065,7 +2067,7 @@ begin
     return null;
 end ;
 
-function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_gather_emails(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, INOUT to_bury integer DEFAULT NULL::integer, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     until timestamptz := clock_timestamp();
@@ -2157,17 +2159,26 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries the locked messages that have used all attempts. The scan continues at the
-            -- first locked message that has attempts left. If there is none, it continues after the
-            -- last locked message, and reads more rows at a time.
-            with gone as (
-                delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own)
-            insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                   m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-            where m.k is not null;
+            -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
+            -- scan continues at the first locked message that has attempts left. If there is none,
+            -- it continues after the last locked message, and reads more rows at a time.
+            with weighed as (
+                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_emails" q on q.ctid = d.tid
+            ), chosen as materialized (
+                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+            ), gone as (
+                delete from trunkline."queue_emails" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own, c.weight
+            ), buried as (
+                insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+                       m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+                where m.k is not null
+            )
+            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2193,7 +2204,7 @@ begin
     end loop;
 end ;
 
-function do_gather_orders(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, lane integer, of_line text, lined text[], bound timestamp with time zone, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_gather_orders(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, lane integer, of_line text, lined text[], bound timestamp with time zone, INOUT to_bury integer DEFAULT NULL::integer, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     until timestamptz := clock_timestamp();
@@ -2314,17 +2325,26 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries the locked messages that have used all attempts. The scan continues at the
-            -- first locked message that has attempts left. If there is none, it continues after the
-            -- last locked message, and reads more rows at a time.
-            with gone as (
-                delete from trunkline."queue_orders" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own)
-            insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                   m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-            where m.k is not null;
+            -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
+            -- scan continues at the first locked message that has attempts left. If there is none,
+            -- it continues after the last locked message, and reads more rows at a time.
+            with weighed as (
+                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_orders" q on q.ctid = d.tid
+            ), chosen as materialized (
+                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+            ), gone as (
+                delete from trunkline."queue_orders" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own, c.weight
+            ), buried as (
+                insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+                       m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+                where m.k is not null
+            )
+            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2364,7 +2384,7 @@ begin
     end loop;
 end ;
 
-function do_gather_tasks(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, lane integer, bound timestamp with time zone, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+function do_gather_tasks(n integer, rows integer, cut boolean, apart integer, INOUT due timestamp with time zone, INOUT id bigint, lane integer, bound timestamp with time zone, INOUT to_bury integer DEFAULT NULL::integer, OUT tids tid[], OUT got integer, OUT ran_out boolean, OUT more boolean) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp as 
 #variable_conflict use_variable
 declare
     until timestamptz := least(clock_timestamp(), bound);
@@ -2456,17 +2476,26 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries the locked messages that have used all attempts. The scan continues at the
-            -- first locked message that has attempts left. If there is none, it continues after the
-            -- last locked message, and reads more rows at a time.
-            with gone as (
-                delete from trunkline."queue_tasks" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own)
-            insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                   m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-            where m.k is not null;
+            -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
+            -- scan continues at the first locked message that has attempts left. If there is none,
+            -- it continues after the last locked message, and reads more rows at a time.
+            with weighed as (
+                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_tasks" q on q.ctid = d.tid
+            ), chosen as materialized (
+                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+            ), gone as (
+                delete from trunkline."queue_tasks" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own, c.weight
+            ), buried as (
+                insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+                       m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+                where m.k is not null
+            )
+            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2682,7 +2711,8 @@ declare
                           when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
                           else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
-    way int := case when most is null then 3 else 1 end;
+    marked constant bool := most < 0;
+    way int := case when marked or most is null then 3 else 1 end;
     l record;
     at record;
     tids tid[] := '{}';
@@ -2695,11 +2725,15 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    to_bury int;
     ahead bool := false;
     later bool;
 begin
     if true then
         n := trunkline."do_allowed_orders"(n, true);
+    end if;
+    if marked then
+        most := null;
     end if;
     allowed := n;
     for l in
@@ -2729,7 +2763,8 @@ begin
             select from trunkline."lane_orders" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Some keys have their own backlogs. Without this bound, the backlog that is read first
         -- would leave no room for the other partitions.
-        at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
+        at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end, to_bury);
+        to_bury := at.to_bury;
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
             l.held_until := until;
@@ -2762,7 +2797,8 @@ begin
             exit when n <= 0 or mine >= most or alone;
             perform from trunkline."lane_orders" h where h.lane = l.lane and h.held_until <= clock for update skip locked;
             continue when not found;
-            at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
+            at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end, to_bury);
+            to_bury := at.to_bury;
             continue when at.got = 0;
             held := held || l.lane::int;
             mine := mine + 1;
@@ -2811,6 +2847,9 @@ begin
         from leased e order by e.nr;
     if true and allowed > n then
         perform trunkline."do_used_orders"(allowed - n);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::trunkline.payload_orders[], null::jsonb[], false, 0, null::text[], null::float8[];
     end if;
 end ;
 
@@ -2864,6 +2903,8 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    marked bool;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
@@ -2875,7 +2916,7 @@ begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
-    if n between 1 and rows and not false and not false then
+    if n between 1 and abs(rows) and not false and not false then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
             -- One message needs no running total and no sorted result; both would only cost time.
@@ -2892,7 +2933,7 @@ begin
                     select q.ctid as tid, q.due_at, q.id, q.size,
                            q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
                     from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit abs(rows) for update skip locked
                 ), whole as materialized (
                     select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
                 ), leased as (
@@ -2913,8 +2954,11 @@ begin
             end if;
         end if;
     end if;
+    marked := rows < 0;
+    rows := abs(rows);
     while n > 0 loop
-        at := trunkline."do_gather_emails"(n, rows, true, way, due, next_id);
+        at := trunkline."do_gather_emails"(n, rows, true, way, due, next_id, to_bury);
+        to_bury := at.to_bury;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -2948,6 +2992,9 @@ begin
     if false and used > 0 then
         perform trunkline."do_used_emails"(used);
     end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::pg_catalog.jsonb[], null::jsonb[], false, 0;
+    end if;
 end ;
 
 function do_lease_orders(n integer, lease interval DEFAULT NULL::interval, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, apart boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload payload_orders[], metadata jsonb[], ran_out boolean, released integer) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -2965,6 +3012,8 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[4]);
     by_lane bool := n = 1;
+    marked constant bool := rows < 0;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
@@ -2976,6 +3025,7 @@ begin
     if false then
         n := trunkline."do_allowed_tasks"(n, true);
     end if;
+    rows := abs(rows);
     while n > 0 and not false loop
         if not by_lane then
             at := trunkline."do_heads_tasks"(n, rows, apart, floor);
@@ -2983,13 +3033,14 @@ begin
         else
             turn := trunkline."do_turn_tasks"(dues, next_ids);
             exit when turn.lane is null;
-            at := trunkline."do_gather_tasks"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            at := trunkline."do_gather_tasks"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
+            to_bury := at.to_bury;
             -- If `more` is false, no free row is left below the bound: other sessions hold the other
             -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
-        continue when at.got = 0 and by_lane;
+        continue when at.got = 0 and by_lane and (to_bury <= 0) is not true;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -3020,6 +3071,9 @@ begin
     end loop;
     if false and used > 0 then
         perform trunkline."do_used_tasks"(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::pg_catalog.text[], null::jsonb[], false, 0;
     end if;
 end ;
 
@@ -4452,13 +4506,15 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    marked bool;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
     if false then
         n := trunkline."do_allowed_emails"(n, true);
     end if;
-    if cut and n between 1 and rows and not false and not false then
+    if cut and n between 1 and abs(rows) and not false and not false then
         -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
             -- The general form below sums sizes and sorts its result. For one message, neither is needed,
@@ -4476,7 +4532,7 @@ begin
                     select q.ctid as tid, q.due_at, q.id, q.size,
                            q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and q.size > 1 as awkward
                     from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit abs(rows) for update skip locked
                 ), whole as materialized (
                     select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
                 ), gone as (
@@ -4496,12 +4552,14 @@ begin
             end if;
         end if;
     end if;
+    marked := rows < 0;
+    rows := abs(rows);
     while n > 0 loop
         if cut then
-            at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id);
+            at := trunkline."do_gather_emails"(n, rows, true, 0, due, next_id, to_bury);
         else
             begin
-                at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id);
+                at := trunkline."do_gather_emails"(n, rows, false, 0, due, next_id, to_bury);
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 stops := true;
@@ -4513,6 +4571,7 @@ begin
                 return;
             end;
         end if;
+        to_bury := at.to_bury;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -4542,6 +4601,9 @@ begin
     if false and used > 0 then
         perform trunkline."do_used_emails"(used);
     end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.jsonb[], null::jsonb[], 0, null::text, null::jsonb;
+    end if;
 end ;
 
 function do_take_orders(n integer, floor timestamp with time zone DEFAULT '-infinity'::timestamp with time zone, rows integer DEFAULT 1, cut boolean DEFAULT true, keep boolean DEFAULT false) returns TABLE(id bigint, attempt integer, size integer, enqueued_at timestamp with time zone, payload payload_orders[], metadata jsonb[], released integer, error text, own jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -4557,12 +4619,15 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[4]);
     by_lane bool := n = 1 or not cut;
+    marked constant bool := rows < 0;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
     if false then
         n := trunkline."do_allowed_tasks"(n, true);
     end if;
+    rows := abs(rows);
     while n > 0 and not false loop
         if not by_lane then
             at := trunkline."do_heads_tasks"(n, rows, false, floor);
@@ -4571,10 +4636,10 @@ begin
             turn := trunkline."do_turn_tasks"(dues, next_ids);
             exit when turn.lane is null;
             if cut then
-                at := trunkline."do_gather_tasks"(n, rows, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+                at := trunkline."do_gather_tasks"(n, rows, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
             else
                 begin
-                    at := trunkline."do_gather_tasks"(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+                    at := trunkline."do_gather_tasks"(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
                     stops := true;
@@ -4586,12 +4651,13 @@ begin
                     return;
                 end;
             end if;
+            to_bury := at.to_bury;
             -- If `more` is false, no free row is left below the bound: other sessions hold the other
             -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
-        continue when at.got = 0 and by_lane;
+        continue when at.got = 0 and by_lane and (to_bury <= 0) is not true;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -4618,6 +4684,9 @@ begin
     end loop;
     if false and used > 0 then
         perform trunkline."do_used_tasks"(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.text[], null::jsonb[], 0, null::text, null::jsonb;
     end if;
 end ;
 

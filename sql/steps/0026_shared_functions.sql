@@ -13,3 +13,17 @@ begin
     raise exception 'this schema is at version %, newer than this program supports', (select max(v.version) from trunkline.version v)
         using errcode = 'object_not_in_prerequisite_state', hint = 'Nothing was changed; migrate with a newer trunkline.';
 end $$;
+
+-- do_gather_ and do_along_ count what they bury. So they are dropped, and created again from their files.
+do $$
+declare
+    q trunkline.queue;
+begin
+    for q in select * from trunkline.queue loop
+        execute format('drop function if exists trunkline.%I(int, int, bool, int, timestamptz, bigint%s)', 'do_gather_' || q.name,
+                       case when q.lanes > 0 then ', int, text, text[], timestamptz' when q.priorities > 1 then ', int, timestamptz' else '' end);
+        if q.lanes > 0 then
+            execute format('drop function if exists trunkline.%I(int, int, timestamptz, int, int)', 'do_along_' || q.name);
+        end if;
+    end loop;
+end $$;

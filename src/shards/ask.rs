@@ -92,8 +92,9 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Dequeues from several shards at the same time. While no shard has a message and some shards
-    /// do not answer, dequeues from all other shards, too. Returns the shards that returned as many
-    /// messages as requested.
+    /// do not answer, dequeues from all other shards, too. Returns the shards that may have more
+    /// messages: they returned as many as requested, or all shards found nothing and they stopped
+    /// after many burials.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -113,7 +114,7 @@ impl<T: Payload> Consumer<T> {
         let seats = self.seats.iter_mut().enumerate().filter_map(|(at, seat)| Some((at, seat, part(at)?)));
         let mut answers: FuturesUnordered<_> =
             seats.map(|(at, seat, (n, from))| ask_one(at, seat, n, how, from)).collect();
-        let mut full = Vec::new();
+        let (mut full, mut stopped) = (Vec::new(), Vec::new());
         while !silent.is_empty() {
             let waits = found.is_empty() && failed.is_empty();
             let longest = silent.iter().map(|(_, patience)| *patience).max().filter(|_| waits).unwrap_or(SILENCE);
@@ -128,6 +129,10 @@ impl<T: Payload> Consumer<T> {
                     }
                     found.push(Sharded { shard: seat.shard.id, of: offer });
                 }
+                Ok(Some(offer)) if offer.has_stopped() => {
+                    seat.has_expired = false;
+                    stopped.push(at);
+                }
                 Ok(_) => {
                     seat.has_expired = false;
                     let again = Instant::now() + AGAIN;
@@ -138,6 +143,9 @@ impl<T: Payload> Consumer<T> {
             }
         }
         drop(answers);
+        if found.is_empty() && until.is_none_or(|until| Instant::now() < until) {
+            full.append(&mut stopped);
+        }
         for (at, _) in asked {
             let seat = &mut self.seats[*at];
             if !silent.iter().any(|(silent, _)| silent == at) {

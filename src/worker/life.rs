@@ -159,7 +159,7 @@ impl<T: Payload> Station<T> {
             self.keep_one(&mut free);
             exchange.await
         };
-        let (found, is_short) = (dequeued.count(), dequeued.is_short_of(n));
+        let (found, is_short, has_stopped) = (dequeued.count(), dequeued.is_short_of(n), dequeued.has_stopped);
         {
             let mut held = self.held();
             held.leased(dequeued.messages, dequeued.unreadable, arrived);
@@ -182,8 +182,9 @@ impl<T: Payload> Station<T> {
         if n > 0 {
             self.hands.found(self.nr, found > 0);
         }
-        if (is_silent || is_away) && found > 0 {
-            return Ok(Asked::Something); // the next step reserves more tasks for these messages
+        // The next step leases again after many burials, or reserves more tasks for these messages.
+        if has_stopped || (is_silent || is_away) && found > 0 {
+            return Ok(Asked::Something);
         }
         if self.options.drains {
             if found == 0 {

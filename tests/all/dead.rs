@@ -1,5 +1,6 @@
 //! Tests dead letters, and the errors of a consumer's work.
 
+mod many;
 mod worked;
 
 use std::time::Duration;

@@ -1,5 +1,6 @@
 create or replace function trunkline.{do_along_}(
-        n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
+        n int, lane int, floor timestamptz, way int, lined_n int, inout to_bury int default null,
+        out tids tid[], out got int, out ran_out bool)
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
@@ -14,10 +15,11 @@ create or replace function trunkline.{do_along_}(
 -- A quarter of the messages is reserved for the keys' backlogs. If n is below 4, a quarter of the
 -- calls reads these first, for one message. So they also advance if each call leases one message.
 --
--- lined_n: the maximum number of messages from backlogs of keys. way: a message whose lease expired
--- is leased alone (1) or not at all (2). With 3, a message whose lease expired for the first time
--- comes like the rest. A message whose lease expired again comes last, and no message of the call
--- comes behind it, because the caller runs it apart. With 4 such a message does not come at all.
+-- lined_n: the maximum number of messages from backlogs of keys. to_bury: see do_gather_. way: a
+-- message whose lease expired is leased alone (1) or not at all (2). With 3, a message whose lease
+-- expired for the first time comes like the rest. A message whose lease expired again comes last,
+-- and no message of the call comes behind it, because the caller runs it apart. With 4 such a
+-- message does not come at all.
 #variable_conflict use_variable
 declare
     clock timestamptz;
@@ -66,9 +68,10 @@ begin
                 select l.key, l.until, greatest((room - got) / cardinality(lined), 1) as share from trunkline.{line_} l
                 where l.lane = lane and l.until <= clock order by random()
             loop
-                exit when got >= room;
+                exit when got >= room or to_bury <= 0;
                 known.share := least(known.share, room - got, most_of_key);
-                at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock));
+                at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', coalesce(bound, clock), to_bury);
+                to_bury := at.to_bury;
                 if at.got > 0 then
                     -- In the meantime the key's first message may have failed. Then the key waits for its retry.
                     continue when exists (
@@ -100,7 +103,8 @@ begin
             -- to its backlog together.
             rows := case when lined = '{}' then least(wanted - got, 8) else 8 end;
             while got < wanted loop
-                at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
+                at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity', to_bury);
+                to_bury := at.to_bury;
                 exit when at.got = 0;
                 tids := tids || at.tids;
                 got := got + at.got;

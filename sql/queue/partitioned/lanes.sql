@@ -11,9 +11,13 @@ create or replace function trunkline.{do_lanes_}(
 -- some. That holder releases a partition when none of its messages is leased. Each call reads the
 -- partitions in random order, so that no partition always waits behind the others.
 --
--- A message whose lease expired is leased alone. For workers (most is null), a message whose lease
--- expired for the first time comes like the rest, provided that it has enough attempts left. They
--- get one message whose lease expired again together with the rest, and run it alone themselves.
+-- A message whose lease expired is leased alone. For workers, a message whose lease expired for the
+-- first time comes like the rest, provided that it has enough attempts left. They get one message
+-- whose lease expired again together with the rest, and run it alone themselves.
+--
+-- most: the maximum number of partitions; null for a worker. Negative for a worker that reads a
+-- last row without an id: the call has buried many messages, and more may be due (see do_take_).
+--
 -- rate: null unless keys have a rate. Otherwise it has three numbers of seconds: between two
 -- messages of a key; until an empty bucket is full; and until a bucket is full that was empty when
 -- the partition changed hands.
@@ -23,7 +27,8 @@ declare
                           when lease > '0' and lease <= '365 days' and now() + lease > now() and now() + lease <= now() + interval '8808 hours' then lease
                           else trunkline.check_lease(lease) end;
     clock timestamptz := clock_timestamp();
-    way int := case when most is null then 3 else 1 end;
+    marked constant bool := most < 0;
+    way int := case when marked or most is null then 3 else 1 end;
     l record;
     at record;
     tids tid[] := '{}';
@@ -36,11 +41,15 @@ declare
     mine int := 0;
     allowed int;
     others int;
+    to_bury int;
     ahead bool := false;
     later bool;
 begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
+    end if;
+    if marked then
+        most := null;
     end if;
     allowed := n;
     for l in
@@ -70,7 +79,8 @@ begin
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
         -- Some keys have their own backlogs. Without this bound, the backlog that is read first
         -- would leave no room for the other partitions.
-        at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
+        at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end, to_bury);
+        to_bury := at.to_bury;
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
             l.held_until := until;
@@ -103,7 +113,8 @@ begin
             exit when n <= 0 or mine >= most or alone;
             perform from trunkline.{lane_} h where h.lane = l.lane and h.held_until <= clock for update skip locked;
             continue when not found;
-            at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
+            at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end, to_bury);
+            to_bury := at.to_bury;
             continue when at.got = 0;
             held := held || l.lane::int;
             mine := mine + 1;
@@ -152,5 +163,8 @@ begin
         from leased e order by e.nr;
     if {limited} and allowed > n then
         perform trunkline.{do_used_}(allowed - n);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::{type}[], null::jsonb[], false, 0, null::text[], null::float8[];
     end if;
 end $f$;

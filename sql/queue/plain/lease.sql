@@ -6,6 +6,7 @@ create or replace function trunkline.{do_lease_}(
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Leases up to n messages and counts an attempt for each. With apart, a message whose lease expired is leased alone.
+-- If rows is negative, the last row of the result may have no id: see do_take_.
 #variable_conflict use_variable
 declare
     term interval := {lease};
@@ -14,6 +15,8 @@ declare
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    marked bool;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
@@ -25,7 +28,7 @@ begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
-    if n between 1 and rows and not {limited} and not {paused} then
+    if n between 1 and abs(rows) and not {limited} and not {paused} then
         -- The usual case if messages are few: all due rows can be leased whole, with one statement.
         if n = 1 then
             -- One message needs no running total and no sorted result; both would only cost time.
@@ -42,7 +45,7 @@ begin
                     select q.ctid as tid, q.due_at, q.id, q.size,
                            q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
                     from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit abs(rows) for update skip locked
                 ), whole as materialized (
                     select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
                 ), leased as (
@@ -63,8 +66,11 @@ begin
             end if;
         end if;
     end if;
+    marked := rows < 0;
+    rows := abs(rows);
     while n > 0 loop
-        at := trunkline.{do_gather_}(n, rows, true, way, due, next_id);
+        at := trunkline.{do_gather_}(n, rows, true, way, due, next_id, to_bury);
+        to_bury := at.to_bury;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -97,5 +103,8 @@ begin
     end loop;
     if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::{type}[], null::jsonb[], false, 0;
     end if;
 end $f$;

@@ -7,19 +7,25 @@ create or replace function trunkline.{do_take_}(
 -- Takes up to n messages. If a due row was left in the queue because it must be split first, the
 -- last row of the result has no id. With keep, the result also has the values of columns that users
 -- added, for a caller that may have to put messages back.
+--
+-- rows: about how many rows hold n messages. If it is negative, the last row of the result also has
+-- no id if the call has stopped because it has buried many messages. More messages may be due: the
+-- caller commits, and calls again.
 #variable_conflict use_variable
 declare
     at record;
     due timestamptz := floor;
     until timestamptz := clock_timestamp();
     next_id bigint := 0;
+    marked bool;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
-    if cut and n between 1 and rows and not {limited} and not {paused} then
+    if cut and n between 1 and abs(rows) and not {limited} and not {paused} then
         -- The usual case if messages are few: all due rows can be taken whole, with one statement.
         if n = 1 then
             -- The general form below sums sizes and sorts its result. For one message, neither is needed,
@@ -37,7 +43,7 @@ begin
                     select q.ctid as tid, q.due_at, q.id, q.size,
                            q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and q.size > 1 as awkward
                     from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                    order by q.due_at, q.id + 0 limit abs(rows) for update skip locked
                 ), whole as materialized (
                     select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
                 ), gone as (
@@ -57,12 +63,14 @@ begin
             end if;
         end if;
     end if;
+    marked := rows < 0;
+    rows := abs(rows);
     while n > 0 loop
         if cut then
-            at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id);
+            at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id, to_bury);
         else
             begin
-                at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id);
+                at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id, to_bury);
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 stops := true;
@@ -74,6 +82,7 @@ begin
                 return;
             end;
         end if;
+        to_bury := at.to_bury;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -102,5 +111,8 @@ begin
     end loop;
     if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
     end if;
 end $f$;

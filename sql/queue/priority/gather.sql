@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint, lane int, bound timestamptz,
-        out tids tid[], out got int, out ran_out bool, out more bool)
+        inout to_bury int default null, out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
 -- Locks due rows of one priority (lane), oldest first, with at most n messages in total. Takes and
 -- leases both use it. Starts at the position (due, id), and reads up to bound. Returns the ctids in
@@ -11,6 +11,11 @@ create or replace function trunkline.{do_gather_}(
 -- transaction, that would hide the rest of the row until the commit. So with cut = false, such a
 -- row is an error, and the caller releases the locks. The error's text is the number of rows before
 -- it that can be returned.
+--
+-- to_bury: how much the caller's statement may still bury; null before its first burial. A message
+-- counts as 1, 8 KiB of a row's payload as 1 more, and each statement that buries as 8. When it is
+-- used up, the function returns no row, so that the caller can commit: thousands of messages at the
+-- head of a queue may have used up their attempts.
 --
 -- apart: what to do with a message whose lease expired, because it may have crashed its worker:
 -- return it with others (0), alone (1), or not at all (2).
@@ -105,17 +110,26 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- Buries the locked messages that have used all attempts. The scan continues at the
-            -- first locked message that has attempts left. If there is none, it continues after the
-            -- last locked message, and reads more rows at a time.
-            with gone as (
-                delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own)
-            insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                   m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-            where m.k is not null;
+            -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
+            -- scan continues at the first locked message that has attempts left. If there is none,
+            -- it continues after the last locked message, and reads more rows at a time.
+            with weighed as (
+                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline.{queue_} q on q.ctid = d.tid
+            ), chosen as materialized (
+                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+            ), gone as (
+                delete from trunkline.{queue_} q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own, c.weight
+            ), buried as (
+                insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
+                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+                       m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
+                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+                where m.k is not null
+            )
+            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
             id := seen.next_id;

@@ -7,7 +7,8 @@ create or replace function trunkline.{do_lease_}(
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Leases up to n messages and counts an attempt for each: all at once if everything that is due fits, otherwise lane by lane. With apart, a message
--- whose lease expired is leased alone.
+-- whose lease expired is leased alone. If rows is negative, the last row of the result may have no
+-- id: see do_take_.
 #variable_conflict use_variable
 declare
     term interval := {lease};
@@ -17,6 +18,8 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
     by_lane bool := n = 1;
+    marked constant bool := rows < 0;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
@@ -28,6 +31,7 @@ begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
+    rows := abs(rows);
     while n > 0 and not {paused} loop
         if not by_lane then
             at := trunkline.{do_heads_}(n, rows, apart, floor);
@@ -35,13 +39,14 @@ begin
         else
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
-            at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
+            to_bury := at.to_bury;
             -- If `more` is false, no free row is left below the bound: other sessions hold the other
             -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
-        continue when at.got = 0 and by_lane;
+        continue when at.got = 0 and by_lane and (to_bury <= 0) is not true;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -72,5 +77,8 @@ begin
     end loop;
     if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::timestamptz, null::{type}[], null::jsonb[], false, 0;
     end if;
 end $f$;

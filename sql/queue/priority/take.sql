@@ -9,6 +9,10 @@ create or replace function trunkline.{do_take_}(
 -- due row was left in the queue because it must be split first, the last row of the result has no
 -- id. With keep, the result also has the lane and the values of columns that users added, for a
 -- caller that may have to put messages back.
+--
+-- rows: about how many rows hold n messages. If it is negative, the last row of the result also has
+-- no id if the call has stopped because it has buried many messages. More messages may be due: the
+-- caller commits, and calls again.
 #variable_conflict use_variable
 declare
     at record;
@@ -16,12 +20,15 @@ declare
     dues timestamptz[] := floor;
     next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
     by_lane bool := n = 1 or not cut;
+    marked constant bool := rows < 0;
+    to_bury int;
     stops bool;
     used int := 0;
 begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, true);
     end if;
+    rows := abs(rows);
     while n > 0 and not {paused} loop
         if not by_lane then
             at := trunkline.{do_heads_}(n, rows, false, floor);
@@ -30,10 +37,10 @@ begin
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             if cut then
-                at := trunkline.{do_gather_}(n, rows, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+                at := trunkline.{do_gather_}(n, rows, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
             else
                 begin
-                    at := trunkline.{do_gather_}(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+                    at := trunkline.{do_gather_}(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
                     stops := true;
@@ -45,12 +52,13 @@ begin
                     return;
                 end;
             end if;
+            to_bury := at.to_bury;
             -- If `more` is false, no free row is left below the bound: other sessions hold the other
             -- rows of the lane, or these rows are due later.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         end if;
-        continue when at.got = 0 and by_lane;
+        continue when at.got = 0 and by_lane and (to_bury <= 0) is not true;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
             -- The usual case if messages are few: a single row needs no order.
@@ -77,5 +85,8 @@ begin
     end loop;
     if {limited} and used > 0 then
         perform trunkline.{do_used_}(used);
+    end if;
+    if marked and to_bury <= 0 then
+        return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
     end if;
 end $f$;

@@ -54,7 +54,13 @@ impl<T: Payload> Offer<T> {
 
     /// Returns true if no other message is due after a dequeue of up to `n` messages.
     pub(crate) fn is_short_of(&self, n: usize) -> bool {
-        self.count < n && !self.is_apart()
+        self.count < n && !self.is_apart() && !self.has_stopped()
+    }
+
+    /// Returns true if the last statement stopped because it had buried many messages. Others may
+    /// be due.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.pages.last().is_some_and(|page| page.has_stopped)
     }
 
     /// Returns true if there are no messages.
@@ -112,7 +118,7 @@ impl<T: Payload> Queue<T> {
     #[doc(hidden)]
     pub async fn offer_take(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?.without_lease()?;
-        self.offer(request.n(), DequeueMode::Take).await
+        self.offer_some(request.n(), DequeueMode::Take).await
     }
 
     /// Leases messages like [`Queue::lease`], for a receiver that may be gone when the answer
@@ -120,7 +126,17 @@ impl<T: Payload> Queue<T> {
     #[doc(hidden)]
     pub async fn offer_lease(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?;
-        self.offer(request.n(), DequeueMode::Lease(request.lease())).await
+        self.offer_some(request.n(), DequeueMode::Lease(request.lease())).await
+    }
+
+    /// Dequeues again while statements only bury messages.
+    async fn offer_some(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
+        loop {
+            let offer = self.offer(n, how).await?;
+            if !offer.is_empty() || !offer.has_stopped() {
+                return Ok(offer);
+            }
+        }
     }
 
     /// Dequeues messages that go back if the offer is dropped.
@@ -155,6 +171,9 @@ impl<T: Payload> Consumer<T> {
                 Ok(offer) if offer.is_empty() && n > 0 => {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         return Ok(offer);
+                    }
+                    if offer.has_stopped() {
+                        continue;
                     }
                     match until {
                         None => self.idle(rings).await,

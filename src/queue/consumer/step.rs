@@ -34,7 +34,7 @@ impl<T: Payload> Consumer<T> {
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
                 true => Ok((Vec::new(), true)),
-                false => self.queue.dequeue(n, how).await,
+                false => self.queue.dequeue(n, how, until).await,
             };
             let found = match outcome {
                 Ok((found, _)) if found.is_empty() && n > 0 => {

@@ -189,6 +189,7 @@ impl Shared {
             }
         }
         dequeued.unread = dequeued.unreadable.iter().map(Unreadable::count).sum();
+        dequeued.has_stopped = pages.last().is_some_and(|page| page.has_stopped);
         Ok(dequeued)
     }
 
@@ -207,8 +208,9 @@ impl Shared {
     pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: DequeueMode) -> Result<Dequeued<T>> {
         let mut dequeued = Dequeued::default();
         for row in rows {
+            let Some(id) = row.read::<Option<i64>>(0)? else { continue }; // the statement stopped: see take.sql
             let row = Opened {
-                id: row.read(0)?,
+                id,
                 attempt: row.read(1)?,
                 size: row.read(2)?,
                 enqueued_at: (row.read(3)?, row.read(3)?),
@@ -330,11 +332,13 @@ pub(crate) struct Dequeued<T> {
     pub unreadable: Vec<Unreadable>,
     /// The number of unreadable messages, including those that are being put back.
     pub unread: usize,
+    /// True if the last statement stopped because it had buried many messages. Others may be due.
+    pub has_stopped: bool,
 }
 
 impl<T> Default for Dequeued<T> {
     fn default() -> Self {
-        Self { messages: Vec::new(), unreadable: Vec::new(), unread: 0 }
+        Self { messages: Vec::new(), unreadable: Vec::new(), unread: 0, has_stopped: false }
     }
 }
 
@@ -349,6 +353,6 @@ impl<T> Dequeued<T> {
     pub fn is_short_of(&self, n: usize) -> bool {
         let is_apart = self.messages.first().is_some_and(|message| message.ran_out)
             || self.unreadable.first().is_some_and(|message| message.ran_out);
-        self.count() < n && !is_apart
+        self.count() < n && !is_apart && !self.has_stopped
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use tokio_postgres::types::ToSql;
+use tracing::warn;
 
 use crate::{
     error::Result,
@@ -22,15 +23,21 @@ use crate::{
 pub(crate) const UNREADABLE_AGAIN: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages. Returns no messages if no readable message is due. Also returns
-    /// true if no other message is due.
-    pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<(Vec<Message<T>>, bool)> {
+    /// Dequeues up to `n` messages. Returns no messages if no readable message is due, or if it has
+    /// buried messages until `until`. Also returns true if no other message is due.
+    pub(crate) async fn dequeue(
+        &self,
+        n: usize,
+        how: DequeueMode,
+        until: Option<tokio::time::Instant>,
+    ) -> Result<(Vec<Message<T>>, bool)> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
-            let nothing_else = dequeued.messages.is_empty() && dequeued.unread > 0;
+            let is_over = || until.is_some_and(|until| tokio::time::Instant::now() >= until);
+            let may_find_others = dequeued.unread > 0 || dequeued.has_stopped && !is_over();
             let is_short = dequeued.is_short_of(n);
             let messages = self.readable(dequeued);
-            if !nothing_else {
+            if !messages.is_empty() || !may_find_others {
                 return Ok((messages, is_short));
             }
         }
@@ -60,7 +67,7 @@ impl<T: Payload> Queue<T> {
     /// ([`Dequeue::within`]): only a [`Consumer`](crate::Consumer) waits.
     pub async fn lease(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?;
-        Ok(self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await?.0)
+        Ok(self.dequeue(request.n(), DequeueMode::Lease(request.lease()), None).await?.0)
     }
 
     /// Returns the readable messages, and fails the attempts of unreadable ones.
@@ -80,7 +87,8 @@ impl<T: Payload> Queue<T> {
     /// them.
     ///
     /// A message that cannot be read as `T` is skipped. It is delivered again when its lease ends,
-    /// and this attempt counts.
+    /// and this attempt counts. If thousands of messages have used up their attempts, the call
+    /// makes some of them dead letters and may return no message: commit, and call it again.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has the statement's error.
@@ -115,8 +123,21 @@ impl<T: Payload> Queue<T> {
         request: impl Into<Dequeue>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
         let request = request.into().without_wait()?;
+        let done: Vec<Lease> = done.into_iter().map(Into::into).collect();
+        let is_acknowledged = !done.is_empty();
         let (dequeued, lost) = self.ack_and_lease_soon(done, request, true, None, None).await?;
-        Ok((self.readable(dequeued), lost))
+        let has_stopped = dequeued.has_stopped;
+        let messages = self.readable(dequeued);
+        if !messages.is_empty() || !has_stopped {
+            return Ok((messages, lost));
+        }
+        match self.lease(request).await {
+            Err(error) if is_acknowledged => {
+                warn!(queue = self.shared.name(), %error, "messages were acknowledged, but none could be leased");
+                Ok((Vec::new(), lost))
+            }
+            leased => Ok((leased?, lost)),
+        }
     }
 
     /// Acknowledges and leases, after a pause if `linger` is set. If `holder` is set, leases from

@@ -18,9 +18,9 @@ use crate::{
     },
 };
 
-/// The maximum number of tries to split the first rows, which other sessions may keep changing.
-/// After that, a take returns fewer messages.
-const CUTS: usize = 16;
+/// The maximum number of tries to split the first rows, which other sessions may keep changing, or
+/// to bury them, which may take several tries. After that, a take returns fewer messages.
+const CUTS: usize = 64;
 
 impl<T: Payload> Queue<T> {
     /// Takes up to `n` messages inside the caller's transaction, oldest first. Returns no messages

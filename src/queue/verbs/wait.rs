@@ -80,8 +80,8 @@ impl Shared {
     }
 
     /// Runs one statement for each mode in which waiters dequeue, and wakes waiters that dequeue by
-    /// themselves. Returns true if more messages may be due, because a statement found as many as
-    /// it asked for.
+    /// themselves. Returns true if more messages may be due, for example because a statement found
+    /// as many as it asked for.
     async fn serve(self: &Arc<Self>, poller: &mut Poller) -> bool {
         self.put_back_unclaimed();
         poller.wake_others();
@@ -98,7 +98,8 @@ impl Shared {
             }
             match self.dequeue_page(asked, how).await {
                 Ok(batches) => {
-                    let is_full = batches.size >= asked || batches.is_apart(); // then more may be due
+                    // In each of these cases, more may be due.
+                    let is_full = batches.size >= asked || batches.is_apart() || batches.has_stopped;
                     more |= is_full;
                     poller.answer(waiters, batches.distribute(&asks), is_full);
                 }

@@ -1,4 +1,4 @@
-//! Tests messages of one shard whose leases expired, beside shards with other messages.
+//! Tests messages of one shard whose leases expired, beside shards with other messages or none.
 
 use std::time::Duration;
 
@@ -38,4 +38,18 @@ async fn expired_messages_of_a_shard_hold_up_no_other_shard() {
         released += connect(url).await.query_one(count, &[]).await.expect("counted").get::<_, i64>(0);
     }
     assert!(released <= 20, "{released} messages went back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_behind_many_dead_ones_of_a_shard_arrives() {
+    let three = three(numbers().max_attempts(1)).await;
+    let parts = three.queue.queues();
+    let spent = "insert into trunkline.queue_q (due_at, attempt, size, payload)
+                 select now() - interval '1 hour', 1, 1024, array_fill(1::bigint, array[1024])
+                 from generate_series(1, 9)";
+    connect(&three.url(parts[0].shard).await).await.batch_execute(spent).await.expect("filled");
+    let id = parts[0].enqueue(7).await.expect("enqueued").id();
+    let mut consumer = three.queue.consumer(Wait::Poll(Duration::from_secs(3600)));
+    let found = timeout(SOON, consumer.lease(10)).await.expect("in time").expect("leased");
+    assert_eq!(found.iter().map(|message| message.of.id).collect::<Vec<_>>(), [id]);
 }

@@ -29,13 +29,17 @@ pub(crate) struct Batches {
     /// The number of messages in these rows.
     pub size: usize,
     pub how: DequeueMode,
+    /// True if the statement stopped because it had buried many messages. Others may be due.
+    pub has_stopped: bool,
     queue: Arc<dyn PutBack>,
 }
 
 impl Batches {
-    pub fn of(rows: Vec<Row>, how: DequeueMode, queue: Arc<dyn PutBack>) -> Self {
+    pub fn of(mut rows: Vec<Row>, how: DequeueMode, queue: Arc<dyn PutBack>) -> Self {
+        // The last row has no id if the statement stopped.
+        let has_stopped = rows.pop_if(|row| matches!(row.read::<Option<i64>>(0), Ok(None))).is_some();
         let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
-        Self { rows, size, how, queue }
+        Self { rows, size, how, has_stopped, queue }
     }
 
     /// Returns true if a message whose last lease expired was returned alone. Others may be due.
@@ -57,7 +61,12 @@ impl Batches {
             return vec![self];
         }
         let parts = distribute(std::mem::take(&mut self.rows), asks);
-        parts.into_iter().map(|rows| Self::of(rows, self.how, self.queue.clone())).collect()
+        let part = |rows| {
+            let mut part = Self::of(rows, self.how, self.queue.clone());
+            part.has_stopped = self.has_stopped;
+            part
+        };
+        parts.into_iter().map(part).collect()
     }
 }
 
