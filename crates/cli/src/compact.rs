@@ -47,26 +47,21 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         true => Some(database.queue_unread(&args.queue).await?),
         false => None,
     };
-    let compacted = match &queue {
-        Some(all @ AnyQueue::Sharded { queue, .. }) => {
-            let parts = async {
-                let on = |part: trunkline::Queue<Unread>| {
-                    compact(part.db().clone(), part.description().name.clone(), how)
-                };
-                let parts = queue.on_each(on).await;
-                parts.into_iter().map(|part| part.of).collect::<trunkline::Result<Vec<Compacted>>>()
-            };
-            all.change(parts).await
-        }
+    let compacted = if let Some(all @ AnyQueue::Sharded { queue, .. }) = &queue {
+        let parts = async {
+            let on = |part: trunkline::Queue<Unread>| compact(part.db().clone(), part.description().name.clone(), how);
+            let parts = queue.on_each(on).await;
+            parts.into_iter().map(|part| part.of).collect::<trunkline::Result<Vec<Compacted>>>()
+        };
+        all.change(parts).await
+    } else {
         // Neither opens nor describes an existing queue, because both may wait for a session that
         // has locked its table.
-        _ => {
-            let db = database.connect().await?;
-            if db.list_queues().await?.iter().all(|queue| queue.name != args.queue) {
-                db.describe_queue(&args.queue).await?; // an error with advice
-            }
-            deed::on(&db, compact(db.clone(), args.queue.clone(), how)).await.map(|one| vec![one])
+        let db = database.connect().await?;
+        if db.list_queues().await?.iter().all(|queue| queue.name != args.queue) {
+            db.describe_queue(&args.queue).await?; // an error with advice
         }
+        deed::on(&db, compact(db.clone(), args.queue.clone(), how)).await.map(|one| vec![one])
     };
     let compacted: Vec<Compacted> = compacted.map_err(|error| match error {
         Error::Database(error) if lacks_right(&error) => Error::new(format!(
