@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,64 @@ def test_a_child_of_a_handler_ends_alone(name: str, ends: str, tmp_path: Path, u
     dead = [letter.id for letter in queue.dead_letters()]
     assert dead == ([ids[3]] if name == "processes" else []), "only the message whose handler raised an error failed"
     assert queue.stats().messages == 0
+
+
+#: Handlers that end their forks by SIGTERM: a pool, and a child that may not have begun.
+ENDED = """
+import multiprocessing, os, signal, time, trunkline
+
+app = trunkline.App(os.environ["URL"])
+fork = multiprocessing.get_context("fork")
+
+def square(number):
+    return number * number
+
+def forked(number):
+    with fork.Pool(2) as pool:
+        assert pool.map(square, [1, 2, 3]) == [1, 4, 9]
+    for pause in (0, 0, 0.01):
+        child = fork.Process(target=time.sleep, args=(3600,))
+        child.start()
+        time.sleep(pause)
+        child.terminate()
+        child.join(10)
+        assert child.exitcode == -signal.SIGTERM, child.exitcode
+
+@app.task(max_batch=1, max_attempts=1)
+async def loops(number: int):
+    forked(number)
+
+@app.task(max_batch=1, max_attempts=1)
+def threads(number: int):
+    forked(number)
+
+@app.task(max_batch=1, max_attempts=1, place="process")
+def processes(number: int):
+    forked(number)
+"""
+
+
+@pytest.mark.parametrize("name", ["loops", "threads", "processes"])
+def test_signal_to_a_fork_of_a_handler_ends_that_fork_alone(name: str, tmp_path: Path, url: str) -> None:
+    (tmp_path / "tasks.py").write_text(ENDED)
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue(name, int, max_batch=1, max_attempts=1)
+    queue = db.queue(name, int)
+    queue.enqueue_many(range(COUNT))
+    command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--drain", "--queue", name, "--concurrency", "2", "--handler-processes", "2"]
+    with open(tmp_path / "log", "w") as log:
+        worker = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "URL": url}, stderr=log, start_new_session=True)
+        try:
+            code = worker.wait(60)
+        finally:
+            if worker.poll() is None:
+                os.killpg(worker.pid, signal.SIGKILL)
+                worker.wait()
+    told = (tmp_path / "log").read_text()
+    assert code == 0 and "SIGTERM" not in told, told
+    assert queue.dead_letters() == []
+    assert queue.stats().messages == 0, told
 
 
 @pytest.mark.parametrize("verb", ["extend", "release", "ends_elsewhere"])

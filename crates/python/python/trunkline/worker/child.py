@@ -32,7 +32,7 @@ def main(pipe: Connection, modules: list[str], databases: dict[str, Any] | None,
     # The worker ends this process, and responds to signals to the whole group. Signals are not
     # ignored, because the user's commands would inherit that setting.
     for number in SIGNALS:
-        signal.signal(number, _leave_to_the_worker)
+        forks.handle(number, _leave_to_the_worker)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
     # `threading` must not know the thread: gevent, which the modules may import, cannot replace the
     # locks of imports if there is a second thread.

@@ -22,6 +22,7 @@ from typing import Any
 from .. import os_threads
 from ..errors import TrunklineError
 from ..times import bounded
+from . import forks
 from .app import App
 from .ending import log
 from .find import NoApp, app_of
@@ -152,8 +153,9 @@ class _Ending:
             # `add_signal_handler` wakes the event loop and sets `begun`. `_came` does the work. It
             # is a plain Python signal handler, which runs even while a task handler blocks the
             # loop.
+            before = signal.getsignal(number)
             loop.add_signal_handler(number, self.begun.set)
-            signal.signal(number, self._came)
+            forks.handle(number, self._came, before)
 
     def _came(self, number: int, _: FrameType | None) -> None:
         now, name = time.monotonic(), signal.Signals(number).name
@@ -173,7 +175,7 @@ def ends_before_work() -> None:
         log(logging.INFO, "SIGTERM: ending before the work begins")
         os._exit(0)
 
-    signal.signal(signal.SIGTERM, end)
+    forks.handle(signal.SIGTERM, end)
 
 
 async def _until_orphaned(supervisor: int | None) -> None:
