@@ -10,7 +10,7 @@ use std::{
 };
 
 use pyo3::{
-    exceptions::{PyException, PyRuntimeError},
+    exceptions::{PyKeyboardInterrupt, PyRuntimeError, PySystemExit},
     prelude::*,
     types::{PyBytes, PyList},
 };
@@ -229,11 +229,13 @@ impl Offer {
             };
             match decode.call1((&bytes,)) {
                 Ok(payload) => Ok(payload.unbind()),
-                Err(error) if is_of_the_payload(py, &error, decode, &bytes) => Err(error.to_string().into()),
-                Err(error) => {
-                    interrupted.replace(Some(error));
-                    Ok(bytes.into_any().unbind())
-                }
+                Err(error) => match error_of_payload(py, error, decode, &bytes) {
+                    Ok(error) => Err(error.to_string().into()),
+                    Err(interruption) => {
+                        interrupted.replace(Some(interruption));
+                        Ok(bytes.into_any().unbind())
+                    }
+                },
             }
         };
         let make = |messages: Vec<trunkline::Message<Py<PyAny>>>| {
@@ -300,9 +302,25 @@ impl Offer {
     }
 }
 
-/// Returns true if the payload causes the error, so that `decode` raises it again. An exception
-/// from a signal handler does not repeat, and Ctrl-C and the interpreter's end never depend on a
-/// payload.
-fn is_of_the_payload(py: Python<'_>, error: &PyErr, decode: &Bound<'_, PyAny>, bytes: &Bound<'_, PyBytes>) -> bool {
-    error.is_instance_of::<PyException>(py) && decode.call1((bytes,)).is_err()
+/// Returns the error if the payload causes it, so that `decode` fails again. Otherwise fails with
+/// the interruption. An exception from a signal handler does not repeat, and Ctrl-C and the
+/// interpreter's end never depend on a payload.
+fn error_of_payload(
+    py: Python<'_>,
+    error: PyErr,
+    decode: &Bound<'_, PyAny>,
+    bytes: &Bound<'_, PyBytes>,
+) -> Result<PyErr, PyErr> {
+    if ends_program(py, &error) {
+        return Err(error);
+    }
+    match decode.call1((bytes,)) {
+        Err(again) if ends_program(py, &again) => Err(again),
+        Err(_) => Ok(error),
+        Ok(_) => Err(error),
+    }
+}
+
+fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py)
 }

@@ -215,6 +215,61 @@ def test_a_payload_that_cannot_be_read_fails_alone_as_before(url: str) -> None:
         assert time.monotonic() < limit, queue.stats()
 
 
+class Panic(BaseException):
+    """An exception like those of codecs in Rust, which are no ``Exception``."""
+
+
+@pytest.mark.parametrize("verb", ["lease", "consumer.lease", "iteration"])
+def test_payload_that_panics_its_codec_fails_alone(url: str, verb: str) -> None:
+    class Panics(Interrupted):
+        def decode(self, payload: bytes, /) -> int:
+            if payload[-1] == 2:
+                raise Panic("index out of bounds")
+            return payload[-1]
+
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, max_attempts=1)
+    queue = db.queue("numbers", Panics(KeyboardInterrupt()))
+    queue.enqueue_many(range(5))
+    if verb == "iteration":
+        with queue.consumer() as consumer:
+            messages = [next(consumer) for _ in range(4)]
+            queue.ack(messages)
+    else:
+        of: Any = queue.consumer() if "." in verb else queue
+        messages = of.lease(5)
+        queue.ack(messages)
+    assert [message.payload for message in messages] == [0, 1, 3, 4]
+    limit = time.monotonic() + 30
+    while queue.stats().dead < 1:
+        assert time.monotonic() < limit, queue.stats()
+    (letter,) = queue.dead_letters()
+    assert letter.problem == "Panic: index out of bounds" and letter.problem in letter.error
+
+
+def test_interruption_of_a_second_read_counts_no_attempt(url: str) -> None:
+    errors: list[BaseException] = [ValueError("never"), KeyboardInterrupt()]
+
+    class Twice(Interrupted):
+        def decode(self, payload: bytes, /) -> int:
+            if payload[-1] == 2 and errors:
+                raise errors.pop(0)
+            return payload[-1]
+
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("numbers", int, max_attempts=1)
+    queue = db.queue("numbers", Twice(KeyboardInterrupt()))
+    queue.enqueue_many(range(5))
+    with pytest.raises(KeyboardInterrupt):
+        queue.lease(5)
+    limit = time.monotonic() + 30
+    while queue.stats().due < 5:
+        assert time.monotonic() < limit, queue.stats()
+    assert [message.payload for message in queue.lease(5)] == list(range(5))
+
+
 @pytest.mark.parametrize("face", ["sync", "async"])
 def test_ended_consumer_has_given_back_messages_leased_ahead(url: str, run: Any, face: str) -> None:
     db = Db.connect(url)

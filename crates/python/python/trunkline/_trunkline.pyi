@@ -92,9 +92,9 @@ class Offer:
         half of their lease had passed.
 
         A message whose ``decode`` raises an exception fails its attempt and is left out. If
-        ``decode`` is interrupted, for example by Ctrl-C, all messages are released and the
-        exception is raised. Raises ``RuntimeError`` if the messages have already been accepted or
-        refused.
+        ``decode`` is interrupted, all messages are released and the exception is raised: a
+        ``KeyboardInterrupt``, a ``SystemExit``, or an exception that a second ``decode`` does not
+        raise. Raises ``RuntimeError`` if the messages have already been accepted or refused.
 
         If ``ahead`` is true, leased messages that do not ``begin`` are released when half of their
         lease has passed. If decoding several messages takes almost that long, all are released, and

@@ -132,6 +132,8 @@ def seen(kind: type[S], codec: Codec[Any], of: dict[str, Any]) -> S:
     if raw is not None:
         try:
             of["payload"] = codec.decode(raw)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # those of codecs in Rust are no `Exception`
             of["problem"] = text_of(error)
     return record(kind, of)

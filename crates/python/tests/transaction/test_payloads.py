@@ -17,6 +17,7 @@ import trunkline
 from psycopg.conninfo import conninfo_to_dict
 from trunkline import transaction
 from trunkline.codec import codec_of
+from trunkline.sync import Db
 
 
 @dataclass
@@ -122,3 +123,30 @@ def test_drivers_and_validators_take_enqueued_as_a_number(url, outcome):
     assert asyncio.run(by_asyncpg()) == 7
     assert pydantic.TypeAdapter(int).dump_json(sent) == b"7" and msgspec.json.encode(sent.id) == b"7"
     assert codec_of(int).encode(sent) == codec_of(int).encode(7) and codec_of(list[int]).encode([sent]) == b"[7]"
+
+
+class Panic(BaseException):
+    """An exception like those of codecs in Rust, which are no ``Exception``."""
+
+
+class Panics:
+    column = "int8"
+
+    def encode(self, payload: int, /) -> bytes:
+        return payload.to_bytes(8, "big")
+
+    def decode(self, payload: bytes, /) -> int:
+        if payload[-1] == 2:
+            raise Panic("index out of bounds")
+        return payload[-1]
+
+
+def test_payload_that_panics_its_codec_fails_alone(url):
+    db = Db.connect(url)
+    db.create_queue("numbers", int)
+    db.queue("numbers", int).enqueue_many(range(5))
+    with psycopg.connect(url) as connection:
+        messages = transaction.queue(connection, "numbers", Panics()).lease(5)
+    assert [message.payload for message in messages] == [0, 1, 3, 4]
+    stats = db.queue("numbers", int).stats()
+    assert (stats.due, stats.leased) == (1, 4)

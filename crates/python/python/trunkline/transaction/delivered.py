@@ -43,7 +43,9 @@ def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delive
         id, attempt = int(id_text), int(attempt_text)
         try:
             payload = payloads.read(text)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # those of codecs in Rust are no `Exception`
             read.unreadable.append((Lease(id, attempt), text_of(error)))
             continue
         at = _EPOCH + timedelta(microseconds=int(Decimal(seconds).scaleb(6)))
