@@ -38,6 +38,9 @@ struct Task {
     timeout: Option<f64>,
     #[pyo3(item)]
     lease: Option<f64>,
+    /// True if a message whose lease expired runs alone.
+    #[pyo3(item)]
+    isolates: bool,
     #[pyo3(item)]
     shutdown_after: f64,
     /// The number of processes for handlers, if they run in processes. All such tasks share the
@@ -76,6 +79,7 @@ impl Task {
             .retry(retry.attempts(attempts.unwrap_or(u32::MAX)))
             .shutdown_after(seconds(self.shutdown_after)?)
             .wait(wait_of(wait)?)
+            .isolate_after_crash(self.isolates)
             .reports(reports);
         if let Some(lease) = lease {
             worker = worker.lease(lease);

@@ -43,6 +43,7 @@ OPTIONS: list[dict[str, Any]] = [
     *({"lease": value} for value in (0, -1, NAN, INFINITE, timedelta(days=366))),
     *({"weight": value} for value in (0, -1, 1.5, "x", 2**40)),
     *({"batch": value} for value in (0, -1, 1.5, "x", True)),
+    *({"isolate_after_crash": value} for value in (0, 1, None, "no")),
     *({"place": value} for value in ("moon", "")),
     *({"retry": trunkline.Backoff(max_attempts=value)} for value in (0, -1, 1.5)),  # type: ignore[arg-type]
     *({name: value} for name in ("max_attempts", "max_batch", "priorities", "per_key") for value in (-1, 0, 1.5, True)),

@@ -69,6 +69,7 @@ class App:
         place: Place | None = None,
         lease: Duration | None = None,
         weight: int = 1,
+        isolate_after_crash: bool = True,
         **settings: Setting,
     ) -> _BatchDecorator: ...
     @overload
@@ -83,6 +84,7 @@ class App:
         place: Place | None = None,
         lease: Duration | None = None,
         weight: int = 1,
+        isolate_after_crash: bool = True,
         **settings: Setting,
     ) -> _Decorator: ...
     def task(
@@ -96,6 +98,7 @@ class App:
         place: Place | None = None,
         lease: Duration | None = None,
         weight: int = 1,
+        isolate_after_crash: bool = True,
         **settings: Setting,
     ) -> Any:
         """Makes a function the handler of a queue. The queue is named after the function unless
@@ -122,6 +125,11 @@ class App:
         - ``weight`` is the task's share of ``concurrency``. Each task has one handler to itself. If
           several tasks have messages, a task with weight 2 receives twice as many of the other
           handlers as a task with weight 1.
+        - With ``isolate_after_crash`` a message whose lease expired runs alone, because it may have
+          killed its process: other messages of the queue wait for up to a second. So after a crash,
+          or an outage that is longer than the lease, the messages that were leased are handled one
+          after another. Pass ``False`` if no message can end the process, as in most ``async``
+          functions.
         - ``settings`` are those of :meth:`Db.create_queue`.
         """
         if functions:
@@ -143,6 +151,7 @@ class App:
                 place=place,
                 lease=seconds_or_none(lease),
                 weight=weight,
+                isolates=isolate_after_crash,
                 settings=settings,
             )
             self.tasks[name] = made

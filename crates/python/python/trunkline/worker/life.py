@@ -69,6 +69,7 @@ class Life:
                 # after that.
                 "timeout": None if task.place == "process" else task.timeout,
                 "lease": task.lease,
+                "isolates": task.isolates,
                 "shutdown_after": shutdown_after,
                 "retry": as_native(task.retry),
                 "asks": not isinstance(task.retry, (Backoff, Fixed)),

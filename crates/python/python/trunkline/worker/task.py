@@ -61,6 +61,7 @@ class Task(Generic[T]):
         place: Place | None,
         lease: float | None,
         weight: int,
+        isolates: bool,
         settings: dict[str, Setting],
     ) -> None:
         # If a decorator wraps an async function, the wrapper either returns the function's
@@ -91,6 +92,8 @@ class Task(Generic[T]):
         if batch is not None:
             checked_count("batch", batch)
         checked_count("weight", weight)
+        if not isinstance(isolates, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
+            raise TypeError(f"isolate_after_crash is True or False, not {isolates!r:.50}")
         self.app = app
         #: The function that a worker calls.
         self.function = handler
@@ -103,6 +106,8 @@ class Task(Generic[T]):
         self.place: Place = place or ("loop" if is_async else "thread")
         self.lease = lease
         self.weight = weight
+        #: True if a message whose lease expired runs alone.
+        self.isolates = isolates
         self.settings = checked(settings)
         self.schedules: list[tuple[Schedule, Any]] = []
         parameters = _Parameters(function, batch is not None, takes_context=batch is None and place != "process")
