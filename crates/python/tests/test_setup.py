@@ -12,6 +12,7 @@ import pytest
 import trunkline
 
 Run = Callable[[Any], Any]
+QUEUES = ["bills", "mails", "texts"]
 
 
 def test_missing_queue_names_the_remedy_in_python(url: str, run: Run) -> None:
@@ -32,6 +33,48 @@ def test_missing_queue_names_the_remedy_in_python(url: str, run: Run) -> None:
             await db.queue("send", str)
         assert "::" not in str(none.value) and "`trunkline " not in str(none.value)
         await app.setup()
+        assert await send.enqueue("a")
+
+    run(story())
+
+
+def test_setups_at_the_same_time_all_succeed_in_an_empty_database(url: str, run: Run) -> None:
+    def program() -> trunkline.App:
+        app = trunkline.App(url)
+
+        async def send(mail: str) -> None: ...
+
+        for queue in QUEUES:
+            app.schedule("@daily", "a", name=queue)(app.task(queue=queue)(send))
+        return app
+
+    async def story() -> None:
+        await asyncio.gather(*(program().setup() for _ in range(4)))
+        db = await program().db()
+        assert sorted([schedule.queue for schedule in await db.schedules()]) == QUEUES
+
+    run(story())
+
+
+@pytest.mark.parametrize("face", ["app", "db"])
+def test_queue_that_another_session_creates_is_no_error(face: str, url: str, run: Run) -> None:
+    app = trunkline.App(url)
+
+    @app.task()
+    async def send(mail: str) -> None: ...
+
+    async def story() -> None:
+        db = await app.db()
+        await db.migrate()
+        with psycopg.connect(url) as theirs, psycopg.connect(url, autocommit=True) as sql:
+            theirs.execute("select trunkline.create_queue('send', 'text')")
+            made: Any = app.setup() if face == "app" else db.create_queue("send", str)
+            made = asyncio.ensure_future(made)
+            waiting = "select exists (select from pg_locks where not granted)"
+            while not made.done() and sql.execute(waiting).fetchone() != (True,):
+                await asyncio.sleep(0.01)
+            theirs.commit()
+            await made
         assert await send.enqueue("a")
 
     run(story())
