@@ -24,9 +24,13 @@ async def greet(name: str) -> None:
 @asynccontextmanager
 async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     await app.setup()
+    def end_too(worker: asyncio.Task[trunkline.Summary]) -> None:
+        if not worker.cancelled():
+            os.kill(os.getpid(), signal.SIGTERM)
+
     worker = asyncio.create_task(app.run(shutdown_after=10))
     # Without a worker, nothing would handle what requests enqueue: uvicorn ends, to be restarted.
-    worker.add_done_callback(lambda ended: ended.cancelled() or os.kill(os.getpid(), signal.SIGTERM))
+    worker.add_done_callback(end_too)
     yield
     # Handlers have ten seconds to finish. Other messages are released without counting an attempt.
     worker.cancel()
