@@ -69,8 +69,8 @@ class Queue(Generic[T]):
     """A queue of ``T``\\ s, opened by :meth:`Db.queue`. All tasks of a loop can share one.
 
     If a call is cancelled, no message is lost or duplicated: messages that were dequeued for the
-    call return to the queue immediately. The message of a cancelled enqueue may nevertheless be in
-    the queue.
+    call return to the queue immediately. The message of a cancelled enqueue may nevertheless be
+    stored. During an outage this happens once the database is reachable again, even much later.
     """
 
     def __init__(self, native: NativeQueue, codec: Codec[T], schema: str) -> None:

@@ -45,7 +45,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
         description="Works on the queues of an application until SIGTERM or SIGINT, then shuts down gracefully: running handlers may finish, "
         "and other messages are released without counting an attempt. A second signal, a second or more after the first, ends it immediately.",
     )
-    parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
+    parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app; without :APP, the name is app")
     add_options(parser)
     return parser.parse_args(of)
 
