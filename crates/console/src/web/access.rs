@@ -139,9 +139,10 @@ impl Guard {
     }
 
     fn bearer(&self, headers: &HeaderMap) -> Option<Visitor> {
-        let said = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
-        let token = self.token.as_deref()?;
-        same(said, token).then(|| self.plain("token", Role::Viewer))
+        // HTTP ignores the case of the scheme, and allows several spaces after it.
+        let (scheme, said) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+        let token = self.token.as_deref().filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
+        same(said.trim_start_matches(' '), token).then(|| self.plain("token", Role::Viewer))
     }
 
     /// Returns the id of a new session, for a cookie. Always takes as long as one hash, even if the

@@ -139,6 +139,10 @@ async fn viewers_look_and_do_nothing() {
     let token = [("authorization", "Bearer a token of 16 signs")];
     assert_eq!(send(site.address, "GET", "/", &token, "").await.status, 200);
     assert_eq!(send(site.address, "POST", "/act", &token, &body).await.status, 403);
+    for (scheme, status) in [("bearer", 200), ("BEARER", 200), ("Bearer ", 200), ("Basic", 303), ("Bearers", 303)] {
+        let header = format!("{scheme} a token of 16 signs");
+        assert_eq!(send(site.address, "GET", "/", &[("authorization", &header)], "").await.status, status, "{header}");
+    }
     assert_eq!(get(site.address, "/metrics").await.status, 401);
     let metrics = send(site.address, "GET", "/metrics", &token, "").await;
     assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
