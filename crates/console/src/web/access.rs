@@ -241,12 +241,19 @@ pub fn hash(password: &str) -> Result<String, String> {
 /// and lines that begin with `#`.
 ///
 /// # Errors
-/// If a line is invalid: the error names its number and the reason. If there are no users.
+/// If a line is invalid, or names the user of an earlier line: the error names its number and the
+/// reason. If there are no users.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let users: Vec<User> = lines
-        .map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1)))
-        .collect::<Result<_, _>>()?;
+    let mut users: Vec<User> = Vec::new();
+    for (place, line) in lines {
+        let wrong = |why: String| format!("line {}: {why}", place + 1);
+        let next = user(line.trim()).map_err(wrong)?;
+        if users.iter().any(|earlier| earlier.name == next.name) {
+            return Err(wrong(format!("an earlier line also has the name {:?}", next.name)));
+        }
+        users.push(next);
+    }
     if users.is_empty() {
         return Err("it contains no users".to_owned());
     }
@@ -256,6 +263,9 @@ pub fn users(text: &str) -> Result<Vec<User>, String> {
 fn user(line: &str) -> Result<User, String> {
     let parts: Vec<&str> = line.splitn(3, ':').collect();
     let [name, role, hash] = parts[..] else { return Err("it is not in the form name:role:hash".to_owned()) };
+    if name.trim().is_empty() {
+        return Err("the name is empty".to_owned());
+    }
     let role = match role {
         "viewer" => Role::Viewer,
         "operator" => Role::Operator,

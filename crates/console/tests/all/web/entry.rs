@@ -260,11 +260,15 @@ fn file_of_users_is_read_or_refused_with_the_line() {
         read.iter().map(|user| (user.name.as_str(), user.role)).collect::<Vec<_>>(),
         [("ada", Role::Operator), ("eve", Role::Viewer)]
     );
+    let nameless = format!(":viewer:{hash}");
+    let twice = format!("ada:viewer:{hash}\neve:viewer:{hash}\nada:operator:{hash}");
     for (text, why) in [
         ("", "contains no users"),
         ("ada", "line 1: it is not in the form name:role:hash"),
         ("#\nada:king:x", "line 2: the role is neither"),
         ("ada:viewer:secret", "line 1: the hash is not an argon2 hash"),
+        (nameless.as_str(), "line 1: the name is empty"),
+        (twice.as_str(), "line 3: an earlier line also has the name \"ada\""),
     ] {
         assert!(users(text).is_err_and(|said| said.contains(why)), "{text}");
     }
