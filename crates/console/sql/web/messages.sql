@@ -1,5 +1,6 @@
 -- Returns messages of a part of the queue by id, up to one page. The states are the same as in trunkline.find. A search passes over thousands of
--- messages, and a payload may have 64 MiB. So only the payloads on the page are read, and the page shows only their beginnings.
+-- messages, and a payload may have 64 MiB. So only the payloads on the page are read, and the page shows only their beginnings. The text of bytea has two
+-- digits for each byte, so its size is taken from the bytes.
 with found as materialized (
     select q.id, m.k, s.state, {key} as key
     from trunkline.{queue} q,
@@ -11,6 +12,7 @@ with found as materialized (
       and ($6::text is null or q.enqueued_at >= $6::timestamp at time zone 'UTC') and ($7::text is null or q.enqueued_at < $7::timestamp at time zone 'UTC')
     order by q.id, m.k limit 50)
 select f.id + f.k, f.state, q.enqueued_at, q.due_at, q.attempt, left(q.error, 200), coalesce(left(p.payload, 200), ''),
-       coalesce(octet_length(p.payload), 0)::bigint, f.key
+       coalesce(case when (select trunkline.base_type(trunkline.payload_type({name})) = 'bytea'::regtype) then octet_length(p.payload::bytea)
+                     else octet_length(p.payload) end, 0)::bigint, f.key
 from found f join trunkline.{queue} q on q.id = f.id, lateral (select q.payload[f.k + 1]::text as payload offset 0) p
 order by f.id, f.k

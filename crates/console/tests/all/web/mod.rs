@@ -18,6 +18,7 @@ mod entry;
 mod of_queue;
 mod connections;
 mod search;
+mod sizes;
 
 use std::{net::SocketAddr, time::Duration};
 
