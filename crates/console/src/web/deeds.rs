@@ -29,7 +29,7 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         Err(refused) => return refused,
     };
     if let Err(error) = action.check(&site.db, &is).await {
-        return failed(&site, &visitor, form, &action, &error).await;
+        return failed(&site, &visitor, form, Some(&is), &action, &error).await;
     }
     // Counts the dead letters before the question, because the answer does not affect letters that
     // die later.
@@ -37,13 +37,14 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         Ok(Count::Of(count, counted)) => (Some(words::thousands(count)), counted),
         Ok(Count::Late(counted)) => (Some("not known, because counting takes too long".to_owned()), counted),
         Ok(Count::Unneeded) => (None, String::new()),
-        Err(error) => return failed(&site, &visitor, form, &action, &error).await,
+        Err(error) => return failed(&site, &visitor, form, Some(&is), &action, &error).await,
     };
     let (head, what, back) = (action.question(), action.in_words(), site.path(&action.place()));
-    let (button, is_destructive, typed) = (button(&form.verb).to_owned(), action.is_destructive(), form.typed());
+    let (button, is_destructive) = (button(&form.verb).to_owned(), action.is_destructive());
+    let can_change = !form.typed(Some(&is)).is_empty();
     let form = form::Form { token: token(), counted, ..form };
     let frame = Frame::of(&site, &visitor).await;
-    page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
+    page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change })
 }
 
 /// Shows the form of an action again before the visitor confirms it, so that the visitor can change
@@ -54,8 +55,9 @@ pub async fn change(
     Form(form): Form<form::Form>,
 ) -> Response {
     match checked(&site, &visitor, &form).await {
-        Ok((action, _)) => {
-            again(&site, &visitor, form, StatusCode::OK, action.question(), String::new(), &action.place()).await
+        Ok((action, is)) => {
+            let retry = Retry { form, is: Some(&is), place: &action.place() };
+            again(&site, &visitor, retry, StatusCode::OK, action.question(), String::new()).await
         }
         Err(refused) => refused,
     }
@@ -70,11 +72,13 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     };
     if matches!(action.deed, Deed::Purge) && form.confirm.trim() != action.queue {
         let why = format!("Type the name of the queue, {}, to purge it. Nothing was done.", action.queue);
-        return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
+        let retry = Retry { form, is: Some(&is), place: &action.place() };
+        return again(&site, &visitor, retry, StatusCode::BAD_REQUEST, action.question(), why).await;
     }
     if !is_token(&form.token) {
         let why = "The form has no token: confirm the action again. Nothing was done.".to_owned();
-        return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
+        let retry = Retry { form, is: Some(&is), place: &action.place() };
+        return again(&site, &visitor, retry, StatusCode::BAD_REQUEST, action.question(), why).await;
     }
     let outcome = action.run(&site.db, &is, &visitor.name, &form.token).await;
     site.workings.forget(&is.name); // also if it failed, because its outcome may be unknown
@@ -86,7 +90,7 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         Err(error) if has_acted(&error) => {
             Notice::of("This form was already submitted, so nothing was done again. The audit shows its action.")
         }
-        Err(error) => return failed(&site, &visitor, form, &action, &error).await,
+        Err(error) => return failed(&site, &visitor, form, Some(&is), &action, &error).await,
     };
     let mut response = Redirect::to(&site.path(&action.place())).into_response();
     if let Some(cookie) = notice.cookie(&site.base, site.is_secure) {
@@ -121,7 +125,8 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
         Err(why) => {
             let is = known(site, visitor, &form.queue).await?;
             let (head, place) = ("The form is not valid".to_owned(), format!("/queues/{}", is.name));
-            return Err(again(site, visitor, form.clone(), StatusCode::BAD_REQUEST, head, why, &place).await);
+            let retry = Retry { form: form.clone(), is: Some(&is), place: &place };
+            return Err(again(site, visitor, retry, StatusCode::BAD_REQUEST, head, why).await);
         }
     };
     if let Deed::Schedule { name, .. } = &action.deed {
@@ -131,14 +136,28 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
                 let why = format!("There is no schedule {name:?}.");
                 return Err(told(site, visitor, StatusCode::NOT_FOUND, "Not found", &why).await);
             }
-            Err(error) => return Err(failed(site, visitor, form.clone(), &action, &error).await),
+            Err(error) => return Err(failed(site, visitor, form.clone(), None, &action, &error).await),
         };
     }
     let is = known(site, visitor, &action.queue).await?;
     Ok((action, is))
 }
 
-async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
+/// A form that is shown again, its queue, and the page of a visitor who gives up.
+struct Retry<'a> {
+    form: form::Form,
+    is: Option<&'a Description>,
+    place: &'a str,
+}
+
+async fn failed(
+    site: &Site,
+    visitor: &Visitor,
+    form: form::Form,
+    is: Option<&Description>,
+    action: &Action,
+    error: &Error,
+) -> Response {
     let what = match error.is_outcome_unknown() {
         true => "Check the audit before you try again: it lists the action if it was done.",
         false => "Nothing was done.",
@@ -148,20 +167,20 @@ async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Actio
         false => reason(error),
     };
     let why = format!("{}. {what}", why.trim_end_matches('.'));
-    again(site, visitor, form, status_of(error), "The action failed".to_owned(), why, &action.place()).await
+    let retry = Retry { form, is, place: &action.place() };
+    again(site, visitor, retry, status_of(error), "The action failed".to_owned(), why).await
 }
 
 /// Shows the form again with the typed values, and the reason why the action failed.
 async fn again(
     site: &Site,
     visitor: &Visitor,
-    form: form::Form,
+    Retry { form, is, place }: Retry<'_>,
     status: StatusCode,
     head: String,
     why: String,
-    place: &str,
 ) -> Response {
-    let (button, back, typed) = (button(&form.verb).to_owned(), site.path(place), form.typed());
+    let (button, back, typed) = (button(&form.verb).to_owned(), site.path(place), form.typed(is));
     let (frame, why) = (Frame::of(site, visitor).await, words::shown(&why));
     with(status, &Again { frame, form, typed, head, why, back, button })
 }

@@ -1,6 +1,7 @@
 //! The fields of the forms for actions.
 
 use serde::{Deserialize, Deserializer};
+use trunkline::Description;
 
 /// The fields of a form. The verb determines which of them are used.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -72,18 +73,26 @@ impl Form {
         all.filter(|(name, value)| !without.contains(name) && (!value.is_empty() || *name == "error")).collect()
     }
 
-    /// Returns the fields that the visitor typed, for a form that allows changes.
-    pub fn typed(&self) -> Vec<Typed> {
+    /// Returns the fields that the visitor typed, for a form that allows changes. Leaves out the
+    /// priority and the key if they are empty and the queue has none.
+    pub fn typed(&self, is: Option<&Description>) -> Vec<Typed> {
         let line = |name, label, value: &String| Typed { name, label, value: value.clone(), is_long: false };
         let payload = || Typed { is_long: true, ..line("payload", "Payload", &self.payload) };
         match self.verb.as_str() {
-            "enqueue" => vec![
-                payload(),
-                line("delay", "Delay, such as 90s, 5m or 1h", &self.delay),
-                line("metadata", "Metadata, a JSON object of strings", &self.metadata),
-                line("priority", "Priority", &self.priority),
-                line("key", "Key", &self.key),
-            ],
+            "enqueue" => {
+                let mut all = vec![
+                    payload(),
+                    line("delay", "Delay, such as 90s, 5m or 1h", &self.delay),
+                    line("metadata", "Metadata, a JSON object of strings", &self.metadata),
+                ];
+                if is.is_none_or(|is| is.priorities > 1) || !self.priority.is_empty() {
+                    all.push(line("priority", "Priority", &self.priority));
+                }
+                if is.is_none_or(|is| is.partitions > 0) || !self.key.is_empty() {
+                    all.push(line("key", "Key", &self.key));
+                }
+                all
+            }
             "edit" => vec![payload()],
             "reschedule" => vec![line("delay", "Due in, such as 90s, 5m or 1h", &self.delay)],
             "replay" => vec![line("rate", "Messages per second; if empty, all at once", &self.rate)],
@@ -99,7 +108,7 @@ mod tests {
     #[test]
     fn fields_keep_what_was_typed_and_groups_without_error() {
         let form = Form { verb: "enqueue".into(), payload: "{bad".into(), delay: "1h".into(), ..Form::default() };
-        let typed: Vec<(&str, String)> = form.typed().into_iter().map(|field| (field.name, field.value)).collect();
+        let typed: Vec<(&str, String)> = form.typed(None).into_iter().map(|field| (field.name, field.value)).collect();
         assert!(typed.contains(&("payload", "{bad".to_owned())) && typed.contains(&("delay", "1h".to_owned())));
         assert_eq!(form.fields(&["payload", "delay"]), [("verb", "enqueue")]);
         let group = Form { error: Some(String::new()), ..Form::default() };

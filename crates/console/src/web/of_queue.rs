@@ -28,6 +28,7 @@ struct QueuePage {
     row: Row,
     settings: Vec<(&'static str, String)>,
     keyed: bool,
+    prioritized: bool,
     /// The last hour, as this console sampled it.
     charts: Vec<Chart>,
     of: Arc<Workings>,
@@ -75,5 +76,6 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         settings.push(("name as a shard", format!("{name}{drains}")));
     }
     let frame = Frame::of_queue(&site, &visitor, &is.name).await;
-    Ok(page(&QueuePage { frame, row, settings, keyed: is.partitions > 0, charts: charts(&known), of }))
+    let (keyed, prioritized, charts) = (is.partitions > 0, is.priorities > 1, charts(&known));
+    Ok(page(&QueuePage { frame, row, settings, keyed, prioritized, charts, of }))
 }

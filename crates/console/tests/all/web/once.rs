@@ -129,6 +129,28 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn form_has_a_priority_or_a_key_if_the_queue_has() {
+    let site = Site::new().await;
+    for (name, settings, has) in [
+        ("plain", Settings::new("text"), [false, false]),
+        ("ranked", Settings::new("text").priorities(3), [true, false]),
+        ("keyed", Settings::new("text").partitions(2), [false, true]),
+    ] {
+        site.db.create_queue(name, &settings).await.expect("created");
+        let page = get(site.address, &format!("/queues/{name}")).await;
+        let fields = |body: &str| {
+            ["priority", "key"].map(|field| body.contains(&format!("<input name=\"{field}\"")))
+        };
+        assert_eq!(fields(&page.body), has, "{name}: {}", page.body);
+        let csrf = page.csrf();
+        let form = [("verb", "enqueue"), ("queue", name), ("payload", "text"), ("csrf", &*csrf)];
+        let again = post(site.address, "/act/change", &form).await;
+        assert_eq!((again.status, fields(&again.body)), (200, has), "{name}: {}", again.body);
+    }
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn purge_asks_for_the_name_of_the_queue() {
     let site = Site::new().await;
     queue(&site, "orders", "text").await;
