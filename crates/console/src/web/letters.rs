@@ -75,7 +75,9 @@ pub async fn dead(
     let next = letters.last().filter(|_| letters.len() == PAGE);
     let next = next.map(|last| format!("?after={}&{}", last.0, which.query()).trim_end_matches('&').to_owned());
     let groups = groups.into_iter().flatten().map(|(error, count, first, last)| {
-        let (shown, of) = (words::shown(&error), Sieve { error: Some(error), ..all_groups.clone() });
+        // Gives the link to the group of empty errors a text.
+        let shown = if error.trim().is_empty() { "(no text)".to_owned() } else { words::shown(&error) };
+        let of = Sieve { error: Some(error), ..all_groups.clone() };
         let (first, last) = (words::ago(first), words::ago(last));
         Same { shown, count: words::thousands(count), first, last, fields: of.fields(), link: of.query() }
     });

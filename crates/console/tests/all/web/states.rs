@@ -121,6 +121,19 @@ async fn errors_that_differ_by_ids_are_one_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn group_of_empty_errors_has_a_link_with_a_text() {
+    let site = Site::new().await;
+    dead(&site, "g", &["e"]).await;
+    let empty = "insert into trunkline.dead_g (id, enqueued_at, attempt, error, payload) values (1, now(), 1, '', 'x'), (2, now(), 1, E' \\n', 'x')";
+    site.sql.batch_execute(empty).await.expect("inserted");
+    let page = get(site.address, "/queues/g/dead").await;
+    assert!(page.body.contains(r#"<a href="?error=">(no text)</a>"#), "{}", page.body);
+    let page = get(site.address, "/queues/g/dead?error=").await;
+    assert!(page.body.contains("/queues/g/messages/1\"") && page.body.contains("/queues/g/messages/2\""), "{}", page.body);
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
     let site = Site::with(|console| console.doctor(Doctor::new().skip_check("settings").skip_queue("left_*"))).await;
     for name in ["left_out", "seen"] {
