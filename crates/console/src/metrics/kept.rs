@@ -45,6 +45,8 @@ pub struct Picture {
     /// The alarms of queues that are rarely counted, or were not counted yet. `None` as for the
     /// counts.
     pub alarms: BTreeMap<String, Kept<Option<Alarms>>>,
+    /// The times at which samples of queues were dropped because the queues had changed.
+    forgotten: BTreeMap<String, Instant>,
     /// The reason why the latest samples could not be taken, if they could not.
     pub problem: Option<String>,
     /// The same for the latest counts, while no count runs.
@@ -60,10 +62,24 @@ impl Picture {
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
         self.counts.retain(|name, _| is_there(name));
         self.alarms.retain(|name, _| is_there(name));
+        self.forgotten.retain(|name, _| is_there(name));
         if let Some(stores) = &mut self.stores {
             stores.answer.retain(|(name, ..)| is_there(name));
         }
         self.queues = queues;
+    }
+
+    /// Drops the counts and alarms of a queue, so that they are sampled again at once.
+    pub fn forget(&mut self, queue: &str) {
+        self.counts.remove(queue);
+        self.alarms.remove(queue);
+        self.forgotten.insert(queue.to_owned(), Instant::now());
+    }
+
+    /// Returns false for a sample that began at this time, if the queue's samples were dropped in
+    /// the meantime: it may be from before the change.
+    pub fn fits(&self, queue: &str, began: Instant) -> bool {
+        self.forgotten.get(queue).is_none_or(|at| *at <= began)
     }
 
     /// Returns the cost of all samples.

@@ -121,6 +121,11 @@ impl Metrics {
         }
     }
 
+    /// Drops the samples of a queue that was changed much, so that the next ones are taken at once.
+    pub(crate) fn forget(&self, queue: &str) {
+        self.picture().forget(queue);
+    }
+
     /// Takes the samples of the listed queues that are due, and returns all samples.
     pub(crate) async fn sampled(&self, db: &Db) -> Picture {
         let looked = timeout(self.patience, tokio::spawn(self.clone().look(db.clone()))).await;
@@ -186,14 +191,17 @@ impl Metrics {
         }
         let next = self.picture().next_alarms();
         for (queue, priorities) in next {
-            let begun = Instant::now();
+            let (begun, at) = (Instant::now(), tokio::time::Instant::now());
             let kept = match within(GIVEN_UP.0, ask::alarms(db, &queue, priorities)).await? {
                 Ok((alarms, took)) => Kept::now(Some(alarms), took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
                 Err(error) if error.sqlstate().is_some() => Kept::now(None, begun.elapsed()),
                 Err(error) => return Err(in_words(error)),
             };
-            self.picture().alarms.insert(queue, kept);
+            let mut picture = self.picture();
+            if picture.fits(&queue, at) {
+                picture.alarms.insert(queue, kept);
+            }
         }
         Ok(refused.map(in_words))
     }
@@ -201,7 +209,7 @@ impl Metrics {
     async fn count(&self, db: &Db) -> std::result::Result<(), String> {
         let next = self.picture().next();
         for queue in next {
-            let begun = Instant::now();
+            let (begun, at) = (Instant::now(), tokio::time::Instant::now());
             let kept = match within(GIVEN_UP.1, ask::counts(db, &queue)).await? {
                 Ok(counts) => Kept::now(Some(counts), counts.took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
@@ -213,7 +221,10 @@ impl Metrics {
                 }
                 Err(error) => return Err(in_words(error)),
             };
-            self.picture().counts.insert(queue, kept);
+            let mut picture = self.picture();
+            if picture.fits(&queue, at) {
+                picture.counts.insert(queue, kept);
+            }
         }
         Ok(())
     }

@@ -82,6 +82,10 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     }
     let outcome = action.run(&site.db, &is, &visitor.name, &form.token).await;
     site.workings.forget(&is.name); // also if it failed, because its outcome may be unknown
+    if matches!(action.deed, Deed::Purge) && outcome.as_ref().err().is_none_or(Error::is_outcome_unknown) {
+        site.metrics.forget(&is.name); // a large queue is counted only every few minutes
+        site.pulse.renew(&is.name).await;
+    }
     let notice = match outcome {
         Ok(done) => Notice {
             text: format!("{}.", action.done(done.count)),

@@ -66,7 +66,6 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         ("schedules", if row.schedules.is_empty() { "none".to_owned() } else { row.schedules.clone() }),
         ("created", words::time(is.created_at)),
         ("size of the tables", row.bytes.clone()),
-        ("numbers as of", row.at.clone()),
     ];
     if is.partitions > 0 {
         settings.push(("messages of a key handled at a time", is.per_key.to_string()));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     time::{Instant, timeout},
 };
 use tracing::warn;
@@ -36,6 +36,8 @@ const POINT: Duration = Duration::from_secs(60);
 /// The time limit for each of a sample's statements, and for the first sample. Without it, a
 /// session that locks the list of queues would stop the sampling unnoticed.
 const ANSWER: Duration = Duration::from_secs(10);
+/// The maximum time that an action waits for the numbers of the queue that it has changed.
+const RENEWAL: Duration = Duration::from_secs(5);
 
 /// A queue's latest numbers and its last hour.
 #[derive(Debug, Clone)]
@@ -140,6 +142,8 @@ pub struct Gathered {
 #[derive(Debug)]
 pub struct Pulse {
     pub picture: watch::Receiver<Arc<Gathered>>,
+    /// Notified if the next sample is to be taken at once.
+    wake: Arc<Notify>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -159,16 +163,26 @@ impl Pulse {
             EVERY
         });
         let (tell, told) = watch::channel(Arc::new(picture.clone()));
+        let wake = Arc::new(Notify::new());
+        let woken = Arc::clone(&wake);
         let task = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(pause).await;
+                let _ = timeout(pause, woken.notified()).await;
                 pause = look(&db, &metrics, &mut picture).await;
                 if tell.send(Arc::new(picture.clone())).is_err() {
                     return;
                 }
             }
         });
-        Self { picture: told, task }
+        Self { picture: told, wake, task }
+    }
+
+    /// Samples at once, and waits briefly for numbers of this queue that are newer than the call.
+    pub async fn renew(&self, queue: &str) {
+        let (now, mut picture) = (SystemTime::now(), self.picture.clone());
+        self.wake.notify_one();
+        let is_new = |picture: &Arc<Gathered>| picture.queues.get(queue).is_some_and(|known| known.at >= now);
+        let _ = timeout(RENEWAL, picture.wait_for(is_new)).await;
     }
 
     /// Returns true if the database could not be reached or did not answer at the last sample.

@@ -77,6 +77,29 @@ async fn overview_does_not_stay_green_until_a_slow_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn purged_queue_is_counted_at_once_although_it_is_counted_rarely() {
+    let site = Site::new().await;
+    site.db.create_queue("q", &Settings::new("text")).await.expect("created");
+    // A count that takes 0.3 s is repeated after a minute and a half.
+    let slow = "select trunkline.enqueue('q', 'waits'::text);
+        alter table trunkline.archive_q rename to quick;
+        create view trunkline.archive_q as select pg_sleep(0.3) is null as slept offset 0";
+    site.sql.batch_execute(slow).await.expect("changed");
+    let site = site.restarted(|console| console).await;
+    let shown = "<dd data-cell=\"due\">";
+    let deadline = Instant::now() + SOON;
+    while get(site.address, "/queues/q").await.text_after(shown) != "1" {
+        assert!(Instant::now() < deadline, "it is not counted");
+        crate::until_next_poll().await;
+    }
+    let page = act(&site, &[("verb", "purge"), ("queue", "q")]).await.1;
+    assert_eq!(page.text_after(shown), "0", "{}", page.body);
+    let metrics = get(site.address, "/metrics").await.body;
+    assert!(metrics.contains("trunkline_queue_messages{queue=\"q\",state=\"due\"} 0\n"), "{metrics}");
+    site.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_that_differ_by_ids_are_one_group() {
     let site = Site::new().await;
     let traceback = |n: u8, kind: &str| {
