@@ -9,6 +9,8 @@ begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
         execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
+        -- The doctor looks up which functions a queue should have.
+        execute format('grant select (part, name) on trunkline.template to %I', g.role);
         -- A relay stores its position with the right to enqueue what it has read, or to dequeue what it sends.
         execute format('grant select, insert, update (position, holder, held_until, confirmed, refused, held, lag, last_error, failed_at, started_at, seen_at) '
                        'on trunkline.relay to %I', g.role);

@@ -40,7 +40,7 @@ begin
         end if;
         perform trunkline.apply_rights(of_queue);
     end loop;
-    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
+    execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay, trunkline.template from %I', name);
     if to_regclass('trunkline.moving') is not null then
         execute format('revoke all on trunkline.moving from %I', name);
     end if;

@@ -18,6 +18,7 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "vacuum_off",
     "payloads",
     "indexes",
+    "functions",
     "bloat",
     "numbers",
     "notifications",

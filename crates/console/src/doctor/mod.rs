@@ -201,7 +201,7 @@ impl Doctor {
         if has_moved {
             findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
         }
-        let explains = |one: &&Finding| ["indexes", "payloads"].contains(&one.check);
+        let explains = |one: &&Finding| ["indexes", "functions", "payloads"].contains(&one.check);
         let no_plan: Vec<String> = findings.iter().filter(explains).filter_map(|one| one.queue.clone()).collect();
         let mut queues = match limit.answer(db.list_queues()).await {
             Ok(Err(error)) if lacks_right(&error) => {

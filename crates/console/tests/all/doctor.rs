@@ -5,6 +5,7 @@ mod limits;
 mod locked;
 mod many;
 mod news;
+mod objects;
 mod plans;
 mod rights;
 mod ward;
