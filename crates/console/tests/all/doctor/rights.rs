@@ -51,3 +51,17 @@ async fn role_without_rights_gets_findings_that_name_the_right() {
     assert!(queues.mend.starts_with("select trunkline.grant_rights('nobody_of', 'operator');"), "{queues:?}");
     assert!(found.iter().all(|one| !format!("{one:?}").contains("ROLE")), "{found:#?}");
 }
+
+/// The owner cannot grant itself rights to a table that it does not own.
+#[tokio::test(flavor = "multi_thread")]
+async fn table_of_another_role_is_given_to_the_owner_of_the_schema() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await;
+    ward.say("create role stranger; alter table trunkline.queue_q owner to stranger").await;
+    let found = ward.mended("rights").await;
+    let what = "queue_q belongs to role stranger, and the schema to trunkline";
+    assert_eq!((found.severity, found.queue.as_deref(), &*found.what), (Severity::Wrong, Some("q"), what), "{found:?}");
+    assert!(!found.mend.contains("grant_rights"), "{found:?}");
+    ward.say("alter table trunkline.dead_q owner to stranger; alter view trunkline.messages_q owner to stranger").await;
+    assert!(ward.mended("rights").await.what.starts_with("dead_q, messages_q belong to role stranger"));
+}
