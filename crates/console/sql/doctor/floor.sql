@@ -19,8 +19,11 @@ from (
                    format('session %s of role %s (%s, %s) has written in a transaction that has been open for %s%s; its last statement is: %s',
                           a.pid, coalesce(a.usename, 'unknown'), coalesce(nullif(a.application_name, ''), 'no application name'),
                           coalesce(a.state, 'state unknown'), coalesce(date_trunc('second', now() - a.xact_start)::text, 'an unknown time'),
-                          ' in database ' || nullif(a.datname, current_database()), left(regexp_replace(a.query, '\s+', ' ', 'g'), 200)) as what,
-                   format('select pg_terminate_backend(%s); -- only if its work may be rolled back: otherwise wait until it ends, then examine again', a.pid) as mend
+                          ' in database ' || nullif(a.datname, current_database()), {statement}) as what,
+                   format(case when a.wait_event = 'SyncRep' then 'select state, sync_state from pg_stat_replication; -- session %s waits for a synchronous standby'
+                               when a.wait_event_type = 'Lock' then 'select pg_blocking_pids(%s); -- it waits for the lock of another session: end that one'
+                               else 'select pg_terminate_backend(%s); -- only if its work may be rolled back: otherwise wait until it ends, then examine again' end,
+                          a.pid) as mend
             from pg_stat_activity a
             where a.pid <> pg_backend_pid() and a.backend_xid is not null
               and coalesce(a.xact_start < now() - least(interval '{patience}', interval '1 minute'), age(a.backend_xid) > 20000)

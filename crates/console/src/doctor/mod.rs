@@ -278,6 +278,7 @@ impl Doctor {
     async fn rows(&self, db: &Db, check: &'static str, text: Text) -> Result<Vec<Finding>> {
         let text = text
             .with("version", env!("CARGO_PKG_VERSION"))
+            .with("statement", checks::STATEMENT)
             .with("patience", &format!("{} milliseconds", self.patience.as_millis()));
         let rows: Vec<CheckRow> = within(db, text, (), SERVER).await?;
         Ok(rows.into_iter().map(|row| finding(check, row)).collect())
