@@ -5,7 +5,7 @@ use std::time::Duration;
 use trunkline::{Limits, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
-use super::{SOON, Ward, connect, leave_floor_behind};
+use super::{SOON, Ward, connect, leave_floor_behind, only};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limit_is_named_as_a_reason_why_messages_wait() {
@@ -74,6 +74,28 @@ async fn triggers_settings_and_slots_that_do_harm_from_elsewhere_are_found() {
     assert!(found.what.contains("of_other") && found.mend.contains("-- in database other; "), "{found:?}");
     other.batch_execute(&found.mend).await.expect("mended");
     assert_eq!(ward.found().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn synchronous_standby_that_is_missing_is_found_and_not_the_sessions_that_wait() {
+    let ward = Ward::with(&[("synchronous_standby_names", "ANY 1 (gone)"), ("synchronous_commit", "local")]).await;
+    assert_eq!(ward.of("standbys").await, [], "the commits of this role do not wait");
+    let url = ward.server.url("postgres");
+    let waits = trunkline::Db::connect(&format!("{url} options='-c synchronous_commit=on'")).await.expect("connected");
+    let found = only("standbys").examine(&waits).await.expect("examined");
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert!(found.severity == Severity::Wrong && found.since.is_none(), "{found:?}");
+    let what = "synchronous_standby_names is 'ANY 1 (gone)', so commits wait for 1 of these standbys, and 0 of them confirm commits";
+    assert_eq!(found.what, what);
+    let writer = connect(&url).await;
+    writer.batch_execute("set synchronous_commit = on").await.expect("set");
+    let writes = tokio::spawn(async move { writer.batch_execute("create table t ()").await });
+    ward.until("select count(*) = 1 from pg_stat_activity where wait_event = 'SyncRep'").await;
+    let found = ward.found().await;
+    let checks: Vec<&str> = found.iter().map(|one| one.check).collect();
+    assert_eq!(checks, ["standbys", "settings"], "{found:#?}");
+    assert!(found[0].what == format!("{what}; 1 session waits") && found[0].since.is_some(), "{:?}", found[0]);
+    writes.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
