@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use trunkline::Error;
+
 use super::{Finding, Severity, checks::OF_PRIMARY};
 
 /// The name of the finding that the queues could not be listed, so the doctor examined none.
@@ -11,6 +13,8 @@ pub const QUEUES: &str = "queues";
 pub const LISTENING: &str = "listening";
 /// The name of the finding on every standby, where some checks cannot run.
 pub const STANDBY: &str = "standby";
+/// The name of the finding that the server does not answer. It cannot be skipped.
+const UNANSWERED: &str = "server";
 
 /// A row of a check: severity, queue, what, since, why, mend.
 pub type CheckRow = (String, Option<String>, String, Option<SystemTime>, String, String);
@@ -25,9 +29,16 @@ pub fn finding(check: &'static str, (severity, queue, what, since, why, mend): C
     Finding { check, severity, queue, queues, what, since, why, mend }
 }
 
-/// The remedy for a check that failed for any reason other than a missing right.
+/// The remedy for a check that failed for a reason that the doctor does not know.
 pub const AGAIN: &str =
     "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
+/// The remedy for a check that met a locked table.
+const HOLDERS: &str = "select l.relation::regclass::text, l.mode, l.pid, a.state, a.xact_start, a.query from pg_locks l join pg_stat_activity a on a.pid = l.pid where l.granted and l.mode = 'AccessExclusiveLock'; -- find the session that locks the table, then examine again";
+
+/// Returns the remedy for a check that failed for any reason other than a missing right.
+pub fn again(error: &Error) -> &'static str {
+    if error.sqlstate().is_some_and(|state| state.code() == "55P03") { HOLDERS } else { AGAIN }
+}
 
 pub fn unchecked(check: &'static str, queue: Option<&str>, reason: &str, mend: &str) -> Finding {
     Finding {
@@ -75,5 +86,19 @@ pub fn standby() -> Finding {
         since: None,
         why: "The workers' reports are not replicated, and a standby accepts no listeners.".to_owned(),
         mend: "trunkline doctor --database-url …   # with the URL of the primary".to_owned(),
+    }
+}
+
+pub fn unanswered() -> Finding {
+    Finding {
+        check: UNANSWERED,
+        severity: Severity::Wrong,
+        queue: None,
+        queues: Vec::new(),
+        what: "the server does not answer, or has no free connection: the doctor has given up".to_owned(),
+        since: None,
+        why: "Programs that use this server wait as the doctor did. It is unknown whether anything else is wrong."
+            .to_owned(),
+        mend: "look at the server's log, its disk and its processes".to_owned(),
     }
 }

@@ -24,6 +24,9 @@ pub struct Limit(Instant);
 #[derive(Debug, Clone, Copy)]
 pub enum Late {
     Answer(Duration),
+    /// The limit of the examination, which came before the limit of the answer.
+    Rest,
+    /// The limit of the examination, which had come before.
     All,
 }
 
@@ -47,12 +50,17 @@ impl Limit {
         if left.is_zero() {
             return Err(Late::All);
         }
-        let late = if left < most { Late::All } else { Late::Answer(most) };
+        let late = if left < most { Late::Rest } else { Late::Answer(most) };
         timeout(most.min(left), answer).await.map_err(|_| late)
     }
 }
 
 impl Late {
+    /// Returns true if the server was asked, and had some time to answer.
+    pub fn was_asked(self) -> bool {
+        !matches!(self, Self::All)
+    }
+
     /// Returns the finding that a check did not end within the limit.
     pub fn finding(self, check: &'static str, queue: Option<&str>) -> Finding {
         match self {
@@ -62,7 +70,7 @@ impl Late {
                 unchecked(check, queue, &reason, AGAIN)
             }
             // The reason differs from those of other findings, so that it is not merged with them.
-            Self::All => Finding {
+            Self::Rest | Self::All => Finding {
                 what: format!("this was not checked within the doctor's limit of {} s", ALL.as_secs()),
                 why: "The server was slow, or had no free connection. It is unknown whether anything is wrong here."
                     .to_owned(),

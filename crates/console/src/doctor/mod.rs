@@ -19,6 +19,7 @@
 mod checks;
 mod findings;
 mod limit;
+mod examination;
 mod plans;
 mod together;
 
@@ -26,11 +27,14 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 use tokio::time::timeout;
-use trunkline::{Db, Description, Error, Result};
+use trunkline::{Db, Description, Result};
 
 use self::{
     checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES},
-    findings::{AGAIN, CheckRow, LISTENING, QUEUES, STANDBY, deaf, finding, standby, unchecked, untested},
+    examination::{Examination, lacks_right},
+    findings::{
+        CheckRow, LISTENING, QUEUES, STANDBY, again, deaf, finding, standby, unanswered, unchecked, untested,
+    },
     limit::Limit,
 };
 use crate::{
@@ -160,22 +164,31 @@ impl Doctor {
     }
 
     /// Returns all findings, the worst first. A check that the role may not run is a finding, and
-    /// so is a server that does not answer. The same problem in four or more queues is one finding.
-    /// Ends after about a minute. Each check that did not run by then is a finding.
+    /// so is a server that does not answer, which ends the examination. The same problem in four or
+    /// more queues is one finding. Ends after about a minute. Each check that did not run by then is
+    /// a finding.
     ///
     /// # Errors
     /// If the database cannot be reached.
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
-        let (mut findings, limit) = (Vec::new(), Limit::starting_now());
+        let limit = Limit::starting_now();
         // Every check uses the same connection, because the server may have few free ones.
         let first =
             "select pg_catalog.pg_is_in_recovery(), pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))";
         let first = within::<_, (bool, String)>(db, Text::of(db, first), (), SERVER);
-        let (is_standby, role) = match limit.first(Box::pin(first)).await {
-            Ok(first) => first?,
-            Err(late) => return Ok(vec![late.finding(STANDBY, None)]),
-        };
-        let of = &Examination { db, limit, role };
+        let Ok(first) = limit.first(Box::pin(first)).await else { return Ok(vec![unanswered()]) };
+        let (is_standby, role) = first?;
+        let of = Examination::new(db, limit, role);
+        let mut findings = Box::pin(self.of_all(&of, is_standby)).await?;
+        findings.extend(of.is_silent().then(unanswered));
+        findings.retain(|finding| finding.queue.as_ref().is_none_or(|queue| self.wants_queue(queue)));
+        findings.sort_by_key(|finding| finding.severity);
+        Ok(together::together(findings))
+    }
+
+    /// Runs all checks, until the server does not answer any more.
+    async fn of_all(&self, of: &Examination<'_>, is_standby: bool) -> Result<Vec<Finding>> {
+        let (mut findings, Examination { db, limit, .. }) = (Vec::new(), of);
         findings.extend(Some(standby()).filter(|_| is_standby && self.wants(STANDBY)));
         for (check, text) in OF_DATABASE.iter().filter(|(check, _)| self.wants(check)) {
             if !(is_standby && OF_PRIMARY.contains(check)) {
@@ -185,21 +198,25 @@ impl Doctor {
         let moves = Text::of(db, "select pg_catalog.to_regclass('trunkline.moving') is not null");
         let (check, text) = MOVING;
         let has_moved = self.wants(check)
+            && !of.is_silent()
             && match limit.answer(Box::pin(within::<_, (bool,)>(db, moves, (), SERVER))).await {
                 // continues, because the list of queues below reports the missing right
                 Ok(Err(error)) if lacks_right(&error) => false,
                 Ok(Err(error)) if error.sqlstate().is_some() => {
-                    findings.push(unchecked(check, None, &reason(&error), AGAIN));
+                    findings.push(unchecked(check, None, &reason(&error), again(&error)));
                     false
                 }
                 Ok(found) => found?.0,
                 Err(late) => {
-                    findings.push(late.finding(check, None));
+                    findings.extend(of.late(late, check, None).await);
                     false
                 }
             };
         if has_moved {
             findings.extend(self.ask(of, check, None, Text::of(db, text)).await?);
+        }
+        if of.is_silent() {
+            return Ok(findings);
         }
         let explains = |one: &&Finding| ["indexes", "functions", "payloads"].contains(&one.check);
         let no_plan: Vec<String> = findings.iter().filter(explains).filter_map(|one| one.queue.clone()).collect();
@@ -211,12 +228,13 @@ impl Doctor {
             }
             // For example, a time limit of the role: this statement has no limit of its own.
             Ok(Err(error)) if error.sqlstate().is_some() => {
-                findings.extend(self.wants(QUEUES).then(|| unchecked(QUEUES, None, &reason(&error), AGAIN)));
+                let unlisted = || unchecked(QUEUES, None, &reason(&error), again(&error));
+                findings.extend(self.wants(QUEUES).then(unlisted));
                 Vec::new()
             }
             Ok(listed) => listed?,
             Err(late) => {
-                findings.extend(self.wants(QUEUES).then(|| late.finding(QUEUES, None)));
+                findings.extend(of.late(late, QUEUES, None).await.filter(|_| self.wants(QUEUES)));
                 Vec::new()
             }
         };
@@ -226,17 +244,15 @@ impl Doctor {
         let pages = pages.into_iter().map(|page| self.of_page(of, page, &no_plan));
         let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(at_a_time).try_collect().await?;
         findings.extend(of_queues.into_iter().flatten());
-        if self.wants(LISTENING) && !is_standby {
+        if self.wants(LISTENING) && !is_standby && !of.is_silent() {
             findings.extend(match limit.answer(db.notifications_arrive()).await {
                 Ok(Ok(true)) => None,
                 Ok(Ok(false)) => Some(deaf()),
                 Ok(Err(error)) => Some(untested(&reason(&error))),
-                Err(late) => Some(late.finding(LISTENING, None)),
+                Err(late) => of.late(late, LISTENING, None).await,
             });
         }
-        findings.retain(|finding| finding.queue.as_ref().is_none_or(|queue| self.wants_queue(queue)));
-        findings.sort_by_key(|finding| finding.severity);
-        Ok(together::together(findings))
+        Ok(findings)
     }
 
     /// Examines up to `PAGE` queues: one statement for each check, and one for all plans. Returns
@@ -246,7 +262,7 @@ impl Doctor {
         for (check, text) in OF_QUEUES.iter().flat_map(|some| *some).filter(|(check, _)| self.wants(check)) {
             let queues: Vec<&Description> = page.iter().filter(|queue| checks::applies(check, queue)).collect();
             let texts = queues.iter().map(|queue| checks::of_queue(db, text, queue));
-            let Some(texts) = Text::all_of(texts) else { continue };
+            let Some(texts) = Text::all_of(texts).filter(|_| !of.is_silent()) else { continue };
             match limit.answer(self.rows(db, check, texts)).await {
                 Ok(Ok(found)) => findings.extend(found),
                 // Asks for each queue separately: the server refused the statement because of one
@@ -259,14 +275,18 @@ impl Doctor {
                 }
                 // The server did not answer at all, because it ends each statement before this
                 // limit. So it would not answer the statements for single queues either.
-                Err(late) => findings.extend(queues.iter().map(|queue| late.finding(check, Some(&queue.name)))),
+                Err(late) => {
+                    if !of.falls_silent(late).await {
+                        findings.extend(queues.iter().map(|queue| late.finding(check, Some(&queue.name))));
+                    }
+                }
             }
         }
-        if self.wants(plans::NAME) {
+        if self.wants(plans::NAME) && !of.is_silent() {
             let queues: Vec<&Description> = page.iter().filter(|queue| !no_plan.contains(&queue.name)).collect();
             for queue in plans::suspects(db, *limit, queues).await {
                 let plan = async { Ok(plans::examine(db, queue).await?.into_iter().collect()) };
-                findings.extend(answered(of, plans::NAME, Some(&queue.name), plan).await?);
+                findings.extend(of.answered(plans::NAME, Some(&queue.name), plan).await?);
             }
         }
         // The sort is stable, so the findings of a queue keep the order of the checks.
@@ -291,7 +311,7 @@ impl Doctor {
         queue: Option<&str>,
         text: Text,
     ) -> Result<Vec<Finding>> {
-        answered(of, check, queue, Box::pin(self.rows(of.db, check, text))).await
+        of.answered(check, queue, Box::pin(self.rows(of.db, check, text))).await
     }
 }
 
@@ -302,43 +322,4 @@ async fn connections(db: &Db) -> usize {
         Ok(Ok(_two)) => 2,
         _ => 1,
     }
-}
-
-/// Returns the findings of a statement. If the server refuses it or takes too long, that is a
-/// finding.
-async fn answered(
-    of: &Examination<'_>,
-    check: &'static str,
-    queue: Option<&str>,
-    found: impl Future<Output = Result<Vec<Finding>>>,
-) -> Result<Vec<Finding>> {
-    match of.limit.answer(found).await {
-        Ok(Err(error)) if lacks_right(&error) => {
-            Ok(vec![unchecked(check, queue, &reason(&error), &of.as_operator(queue))])
-        }
-        Ok(Err(error)) if error.sqlstate().is_some() => Ok(vec![unchecked(check, queue, &reason(&error), AGAIN)]),
-        Ok(found) => found,
-        Err(late) => Ok(vec![late.finding(check, queue)]),
-    }
-}
-
-/// One run of the doctor.
-struct Examination<'a> {
-    db: &'a Db,
-    limit: Limit,
-    /// The doctor's own role, as a literal.
-    role: String,
-}
-
-impl Examination<'_> {
-    /// Returns the statement that grants this role the rights of an operator.
-    fn as_operator(&self, queue: Option<&str>) -> String {
-        let of_queue = queue.map_or_else(String::new, |queue| format!(", '{queue}'"));
-        let (schema, role) = (self.db.schema_name(), &self.role);
-        format!("select {schema}.grant_rights({role}, 'operator'{of_queue}); -- as the owner of the schema")
-    }
-}
-
-fn lacks_right(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|state| state.code() == "42501")
 }

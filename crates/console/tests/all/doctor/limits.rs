@@ -1,8 +1,19 @@
-//! The doctor's time limit, and a server with few free connections.
+//! The doctor's time limit, a server that does not answer, and a server with few free connections.
 
-use std::time::Duration;
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::time::{Instant, timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, UnixStream},
+    time::{Instant, timeout},
+};
 use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Finding, Severity};
 
@@ -52,4 +63,60 @@ async fn examination_ends_at_its_limit_and_names_what_was_not_checked() {
     assert!(late.iter().any(|one| one.check == "consumers" && one.queues.len() > 16), "{found:#?}");
     assert!(late.iter().all(|one| one.severity == Severity::Unchecked), "{late:#?}");
     assert!(late.iter().any(|one| one.check == "listening"), "{late:#?}");
+}
+
+/// Forwards connections to the server until a client sends this text. From then on all connections
+/// stay open, and nothing is forwarded. Returns the port.
+async fn silenced_by(ward: &Ward, text: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let socket = ward.server.socket_dir().join(format!(".s.PGSQL.{}", ward.server.port()));
+    let silent = Arc::new(AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = UnixStream::connect(&socket).await.expect("connected");
+            let silent = Arc::clone(&silent);
+            tokio::spawn(async move {
+                let (mut sent, mut received) = (Vec::new(), Vec::new());
+                loop {
+                    let begun = sent.len();
+                    let is_open = tokio::select! {
+                        read = client.read_buf(&mut sent) => read.is_ok_and(|bytes| bytes > 0),
+                        read = server.read_buf(&mut received) => read.is_ok_and(|bytes| bytes > 0),
+                    };
+                    let fresh = &sent[begun.saturating_sub(text.len())..];
+                    if fresh.windows(text.len()).any(|part| part == text.as_bytes()) {
+                        silent.store(true, Ordering::SeqCst);
+                    }
+                    if silent.load(Ordering::SeqCst) {
+                        pending::<()>().await; // keeps the connection
+                    }
+                    let forwarded = async {
+                        server.write_all(&sent[begun..]).await?;
+                        client.write_all(&received).await
+                    };
+                    if !is_open || forwarded.await.is_err() {
+                        return;
+                    }
+                    received.clear();
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn server_that_falls_silent_is_the_only_finding_and_is_wrong() {
+    let ward = Ward::new().await;
+    ward.queue("q", Settings::new("int8")).await;
+    let port = silenced_by(&ward, "pg_prepared_xacts").await; // the third check
+    let url = ward.server.url("postgres");
+    let rest = &url[url.find(" user=").expect("a user")..];
+    let db = Db::connect(&format!("host=127.0.0.1 port={port} sslmode=disable{rest}")).await.expect("connected");
+    let begun = Instant::now(); // by the hurried clock
+    let found = crate::hurried(5, Box::pin(in_time(&db))).await;
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((found.check, found.severity), ("server", Severity::Wrong), "{found:?}");
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 }

@@ -35,7 +35,14 @@ async fn locked_queue_is_unchecked_in_time() {
     let found = Doctor::new().examine(&ward.db).await.expect("examined");
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let unchecked = found.iter().filter(|one| one.severity == Severity::Unchecked && one.what.contains("lock timeout"));
-    assert!(unchecked.count() >= 1, "{found:#?}");
+    let unchecked: Vec<_> = unchecked.collect();
+    assert!(!unchecked.is_empty(), "{found:#?}");
+    // The remedy shows the session that holds the lock.
+    for one in unchecked {
+        let rows = ward.sql.query(&*one.mend, &[]).await.expect("the remedy runs");
+        let statements: Vec<Option<&str>> = rows.iter().map(|row| row.get(5)).collect();
+        assert!(statements.iter().flatten().any(|text| text.contains("lock table trunkline.queue_locked")), "{one:?}");
+    }
 }
 
 /// Many rows die between two vacuums, even in a healthy queue.
