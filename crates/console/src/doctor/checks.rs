@@ -39,6 +39,9 @@ pub const MOVING: (&str, &str) = ("moving", include_str!("../../sql/doctor/movin
 /// Checks that are skipped on a standby. They read unlogged tables, which a standby does not have.
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
+/// Checks whose remedies are for the examined server, even if it is a standby.
+pub const OF_SERVER: &[&str] = &["snapshots", "prepared", "slots", "standbys", "notifications", "settings"];
+
 /// SQL for the last statement of a session `a` of `pg_stat_activity`: the placeholder `{statement}`.
 pub const STATEMENT: &str = include_str!("../../sql/doctor/statement.sql");
 

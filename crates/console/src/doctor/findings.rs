@@ -4,7 +4,10 @@ use std::time::SystemTime;
 
 use trunkline::Error;
 
-use super::{Finding, Severity, checks::OF_PRIMARY};
+use super::{
+    Finding, Severity,
+    checks::{OF_PRIMARY, OF_SERVER},
+};
 
 /// The name of the finding that the queues could not be listed, so the doctor examined none.
 pub const QUEUES: &str = "queues";
@@ -101,4 +104,14 @@ pub fn unanswered() -> Finding {
             .to_owned(),
         mend: "look at the server's log, its disk and its processes".to_owned(),
     }
+}
+
+/// Adds to the remedy of a finding on a standby that it has to run on the primary, unless it is
+/// about the standby itself.
+pub fn on_primary(finding: Finding) -> Finding {
+    let is_here = [UNANSWERED, STANDBY].iter().chain(OF_SERVER).any(|check| *check == finding.check);
+    if is_here || [AGAIN, HOLDERS].contains(&&*finding.mend) {
+        return finding;
+    }
+    Finding { mend: format!("{} -- on the primary", finding.mend), ..finding }
 }

@@ -33,7 +33,8 @@ use self::{
     checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES},
     examination::{Examination, lacks_right},
     findings::{
-        CheckRow, LISTENING, QUEUES, STANDBY, again, deaf, finding, standby, unanswered, unchecked, untested,
+        CheckRow, LISTENING, QUEUES, STANDBY, again, deaf, finding, on_primary, standby, unanswered, unchecked,
+        untested,
     },
     limit::Limit,
 };
@@ -181,6 +182,9 @@ impl Doctor {
         let of = Examination::new(db, limit, role);
         let mut findings = Box::pin(self.of_all(&of, is_standby)).await?;
         findings.extend(of.is_silent().then(unanswered));
+        if is_standby {
+            findings = findings.into_iter().map(on_primary).collect();
+        }
         findings.retain(|finding| finding.queue.as_ref().is_none_or(|queue| self.wants_queue(queue)));
         findings.sort_by_key(|finding| finding.severity);
         Ok(together::together(findings))

@@ -8,6 +8,7 @@ mod news;
 mod objects;
 mod plans;
 mod rights;
+mod standby;
 mod ward;
 mod workers;
 
