@@ -58,6 +58,8 @@ pub struct Args {
     json: bool,
 }
 
+/// The maximum number of lines of a remedy that the text shows.
+const MENDS: usize = 10;
 /// The time limit for the list of queues, in which the names of `--skip-queue` are looked up.
 const ANSWER: Duration = Duration::from_secs(15);
 
@@ -170,5 +172,27 @@ fn told(server: &str, finding: &Finding) -> String {
         let age = SystemTime::now().duration_since(since).unwrap_or_default();
         format!("  since  {} ({})\n", time::rfc3339(since), time::age(age))
     });
-    format!("{head} [{}]\n{since}  why    {}\n  mend   {}\n", finding.check, clean(&finding.why), clean(&finding.mend))
+    format!("{head} [{}]\n{since}  why    {}\n  mend   {}\n", finding.check, clean(&finding.why), mends(&finding.mend))
+}
+
+/// Returns the first lines of a remedy, one below the other.
+fn mends(mend: &str) -> String {
+    let all: Vec<String> = mend.lines().map(clean).collect();
+    let more = all.len().saturating_sub(MENDS);
+    let more = (more > 0).then(|| format!("… and {more} more, which --json prints"));
+    all.into_iter().take(MENDS).chain(more).collect::<Vec<_>>().join("\n         ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_of_many_queues_are_lines_and_not_too_many() {
+        let lines = |count: usize| (1..=count).map(|n| format!("vacuum q{n};\u{1b}")).collect::<Vec<_>>().join("\n");
+        assert_eq!(mends(&lines(2)), "vacuum q1; \n         vacuum q2; ");
+        let many = mends(&lines(12));
+        assert_eq!(many.lines().count(), 11, "{many}");
+        assert!(many.ends_with("vacuum q10; \n         … and 2 more, which --json prints"), "{many}");
+    }
 }

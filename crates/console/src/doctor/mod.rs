@@ -86,7 +86,8 @@ pub struct Finding {
     pub since: Option<SystemTime>,
     /// Why the problem matters.
     pub why: String,
-    /// The statement that fixes the problem, or one that shows more about it.
+    /// The statement that fixes the problem, or one that shows more about it. There are several
+    /// lines if the problem was found in several queues and each needs a statement of its own.
     pub mend: String,
 }
 

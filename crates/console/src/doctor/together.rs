@@ -8,7 +8,8 @@ const MANY: usize = 4;
 const NAMED: usize = 3;
 
 /// Merges findings of the same check, severity and reason, if they are about at least [`MANY`]
-/// queues. The merged finding takes the position of the first one.
+/// queues. The merged finding takes the position of the first one, and has the remedies of all, each
+/// on a line of its own.
 pub fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {
@@ -34,6 +35,13 @@ fn one_of_many(kind: Vec<Finding>) -> Vec<Finding> {
         return kind;
     }
     let since = kind.iter().filter_map(|finding| finding.since).min();
+    let mut mends: Vec<String> = Vec::new();
+    for finding in &kind {
+        if !mends.contains(&finding.mend) {
+            mends.push(finding.mend.clone());
+        }
+    }
+    let mend = mends.join("\n");
     let named = queues[..NAMED].join(", ");
     let more = queues.len() - NAMED;
     kind.into_iter()
@@ -41,7 +49,7 @@ fn one_of_many(kind: Vec<Finding>) -> Vec<Finding> {
         .map(|first| {
             let of = first.queue.unwrap_or_default();
             let what = format!("{} queues ({named} and {more} more); in {of}, {}", queues.len(), first.what);
-            Finding { queue: None, queues: queues.clone(), what, since, ..first }
+            Finding { queue: None, queues: queues.clone(), what, since, mend: mend.clone(), ..first }
         })
         .collect()
 }
@@ -78,6 +86,6 @@ mod tests {
         assert_eq!(many.what, "5 queues (a, b, c and 2 more); in d, consumers of d");
         assert_eq!((many.queue.as_deref(), many.queues.len()), (None, 5));
         assert_eq!(many.since, Some(SystemTime::UNIX_EPOCH + Duration::from_secs(99)), "since the first of them");
-        assert_eq!(many.mend, "mend d");
+        assert_eq!(many.mend, "mend d\nmend a\nmend c\nmend b\nmend e");
     }
 }

@@ -24,6 +24,17 @@ async fn many_queues_without_a_consumer_are_one_finding() {
     assert_eq!(examine(Doctor::new().skip_queue("nightly_*").skip_queue("orders")).await, []);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn remedy_of_many_queues_mends_each_of_them() {
+    let ward = Ward::new().await;
+    for n in 0..5 {
+        ward.queue(&format!("q{n}"), Settings::new("int8")).await;
+        ward.say(&format!("alter table trunkline.queue_q{n} set (autovacuum_enabled = off)")).await;
+    }
+    let found = ward.mended("vacuum_off").await;
+    assert_eq!((found.queues.len(), found.mend.lines().count()), (5, 5), "{found:?}");
+}
+
 /// The doctor does not wait for the locks of other sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_queue_is_unchecked_in_time() {
