@@ -25,6 +25,7 @@ union all
 select 'advice', null, format('synchronous_commit is off for role %I', r.rolname), null,
        'A crash loses the commits of the last 0.6 s of this role: enqueues, leases and their ends. Ids and attempts are then used again, so a worker may end the lease of another message.',
        format('alter role %I%s reset synchronous_commit;', r.rolname, case when d.setdatabase <> 0 then format(' in database %I', current_database()) end)
+       || case when pg_is_in_recovery() then ' -- on the primary' else '' end
 from (select distinct on (d.setrole) d.setrole, d.setdatabase, lower(split_part(c.setting, '=', 2)) as value
       from pg_db_role_setting d, unnest(d.setconfig) c (setting)
       where d.setdatabase in (0, (select b.oid from pg_database b where b.datname = current_database())) and split_part(c.setting, '=', 1) = 'synchronous_commit'
