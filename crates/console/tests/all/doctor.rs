@@ -136,6 +136,7 @@ async fn an_index_that_is_mostly_empty_is_found() {
     let found = ward.of("bloat").await;
     assert!(!found.is_empty() && found.iter().all(|one| one.severity == Severity::Advice), "{found:?}");
     for one in &found {
+        assert!(one.why.contains("purged") && one.mend.contains("trunkline compact q"), "{one:?}");
         ward.say(&one.mend).await;
     }
     assert_eq!(ward.of("bloat").await, []);
