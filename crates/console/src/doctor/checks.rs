@@ -42,7 +42,8 @@ pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 /// Checks whose remedies are for the examined server, even if it is a standby.
 pub const OF_SERVER: &[&str] = &["snapshots", "prepared", "slots", "standbys", "notifications", "settings"];
 
-/// SQL for the last statement of a session `a` of `pg_stat_activity`: the placeholder `{statement}`.
+/// SQL for the placeholder `{statement}`: the last statement of a session `a`, a row of
+/// `pg_stat_activity`.
 pub const STATEMENT: &str = include_str!("../../sql/doctor/statement.sql");
 
 /// Checks of derived data in queues with keys.

@@ -67,8 +67,8 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Returns the finding that a check exceeded a limit; `None` if the server is silent, which is a
-    /// finding of its own.
+    /// Returns the finding that a check exceeded a limit. Returns `None` if the server is silent,
+    /// which is a finding of its own.
     pub async fn late(&self, late: Late, check: &'static str, queue: Option<&str>) -> Option<Finding> {
         (!self.falls_silent(late).await).then(|| late.finding(check, queue))
     }

@@ -165,10 +165,10 @@ impl Doctor {
         })
     }
 
-    /// Returns all findings, the worst first. A check that the role may not run is a finding, and
-    /// so is a server that does not answer, which ends the examination. The same problem in four or
-    /// more queues is one finding. Ends after about a minute. Each check that did not run by then is
-    /// a finding.
+    /// Returns all findings, the worst first. A check that the role may not run is a finding. So is
+    /// a server that does not answer, which ends the examination. The same problem in four or more
+    /// queues is one finding. Ends after about a minute. Each check that did not run by then is a
+    /// finding.
     ///
     /// # Errors
     /// If the database cannot be reached.

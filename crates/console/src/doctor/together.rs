@@ -8,8 +8,8 @@ const MANY: usize = 4;
 const NAMED: usize = 3;
 
 /// Merges findings of the same check, severity and reason, if they are about at least [`MANY`]
-/// queues. The merged finding takes the position of the first one, and has the remedies of all, each
-/// on a line of its own.
+/// queues. The merged finding takes the position of the first one, and has the remedies of all,
+/// each on a line of its own.
 pub fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {

@@ -241,7 +241,7 @@ pub fn hash(password: &str) -> Result<String, String> {
 /// and lines that begin with `#`.
 ///
 /// # Errors
-/// If a line is invalid, or names the user of an earlier line: the error names its number and the
+/// If a line is invalid, or has the name of an earlier line. The error has its number and the
 /// reason. If there are no users.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));

@@ -138,9 +138,7 @@ async fn form_has_a_priority_or_a_key_if_the_queue_has() {
     ] {
         site.db.create_queue(name, &settings).await.expect("created");
         let page = get(site.address, &format!("/queues/{name}")).await;
-        let fields = |body: &str| {
-            ["priority", "key"].map(|field| body.contains(&format!("<input name=\"{field}\"")))
-        };
+        let fields = |body: &str| ["priority", "key"].map(|field| body.contains(&format!("<input name=\"{field}\"")));
         assert_eq!(fields(&page.body), has, "{name}: {}", page.body);
         let csrf = page.csrf();
         let form = [("verb", "enqueue"), ("queue", name), ("payload", "text"), ("csrf", &*csrf)];
