@@ -77,7 +77,7 @@ async fn silenced_by(ward: &Ward, text: &'static str) -> u16 {
             let mut server = UnixStream::connect(&socket).await.expect("connected");
             let silent = Arc::clone(&silent);
             tokio::spawn(async move {
-                let (mut sent, mut received) = (Vec::new(), Vec::new());
+                let (mut sent, mut received) = (Vec::<u8>::new(), Vec::<u8>::new());
                 loop {
                     let begun = sent.len();
                     let is_open = tokio::select! {
@@ -91,11 +91,8 @@ async fn silenced_by(ward: &Ward, text: &'static str) -> u16 {
                     if silent.load(Ordering::SeqCst) {
                         pending::<()>().await; // keeps the connection
                     }
-                    let forwarded = async {
-                        server.write_all(&sent[begun..]).await?;
-                        client.write_all(&received).await
-                    };
-                    if !is_open || forwarded.await.is_err() {
+                    let is_forwarded = server.write_all(&sent[begun..]).await.is_ok();
+                    if !(is_open && is_forwarded && client.write_all(&received).await.is_ok()) {
                         return;
                     }
                     received.clear();
