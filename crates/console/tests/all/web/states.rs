@@ -152,7 +152,11 @@ async fn group_of_empty_errors_has_a_link_with_a_text() {
     let page = get(site.address, "/queues/g/dead").await;
     assert!(page.body.contains(r#"<a href="?error=">(no text)</a>"#), "{}", page.body);
     let page = get(site.address, "/queues/g/dead?error=").await;
-    assert!(page.body.contains("/queues/g/messages/1\"") && page.body.contains("/queues/g/messages/2\""), "{}", page.body);
+    assert!(
+        page.body.contains("/queues/g/messages/1\"") && page.body.contains("/queues/g/messages/2\""),
+        "{}",
+        page.body
+    );
     site.end().await;
 }
 
