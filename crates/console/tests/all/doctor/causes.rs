@@ -87,9 +87,9 @@ async fn synchronous_standby_that_is_missing_is_found_and_not_the_sessions_that_
     assert!(found.severity == Severity::Wrong && found.since.is_none(), "{found:?}");
     let what = "synchronous_standby_names is 'ANY 1 (gone)', so commits wait for 1 of these standbys, and 0 of them confirm commits";
     assert_eq!(found.what, what);
-    let writer = connect(&url).await;
-    writer.batch_execute("set synchronous_commit = on").await.expect("set");
-    let writes = tokio::spawn(async move { writer.batch_execute("create table t ()").await });
+    let session = connect(&url).await;
+    session.batch_execute("set synchronous_commit = on").await.expect("set");
+    let writes = tokio::spawn(async move { session.batch_execute("create table t ()").await });
     ward.until("select count(*) = 1 from pg_stat_activity where wait_event = 'SyncRep'").await;
     let found = ward.found().await;
     let checks: Vec<&str> = found.iter().map(|one| one.check).collect();

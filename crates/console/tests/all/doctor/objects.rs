@@ -113,7 +113,7 @@ async fn functions_that_are_missing_are_found_by_an_operator_too() {
         let [found] = &found[..] else { panic!("{function}: {found:#?}") };
         assert_eq!((found.check, found.queue.as_deref()), ("functions", Some(queue)), "{found:?}");
         assert_eq!(found.what, format!("of its functions and views, 1 is missing: {function}"));
-        assert_eq!(impatient(only("functions"), &operator).await, [found.clone()]);
+        assert_eq!(impatient(only("functions"), &operator).await, std::slice::from_ref(found));
         ward.mended("functions").await;
         assert_eq!(shape(&ward).await, before, "{function}");
     }

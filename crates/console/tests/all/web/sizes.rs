@@ -16,7 +16,7 @@ async fn size_of_bytes_is_not_that_of_their_digits() {
              insert into trunkline.dead_{name} (id, enqueued_at, attempt, error, payload) values (1, now(), 1, 'e', '\\x0001020304')"
         );
         site.sql.batch_execute(&fill).await.expect("filled");
-        let size = if name == "texts" { "12 bytes" } else { "5 bytes" };
+        let expected = if name == "texts" { "12 bytes" } else { "5 bytes" };
         let id = site.number(&format!("select id from trunkline.queue_{name}")).await;
         for (path, place) in [
             ("messages".to_owned(), "data-label=\"size\">"),
@@ -25,7 +25,7 @@ async fn size_of_bytes_is_not_that_of_their_digits() {
             ("messages/1".to_owned(), "<dt>size of the payload</dt><dd>"),
         ] {
             let page = get(site.address, &format!("/queues/{name}/{path}")).await;
-            assert_eq!(page.text_after(place), size, "{name}/{path}");
+            assert_eq!(page.text_after(place), expected, "{name}/{path}");
         }
     }
     site.end().await;
