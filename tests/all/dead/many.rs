@@ -28,7 +28,7 @@ fn kinds() -> [(Settings, &'static str, &'static str); 3] {
 async fn fill(full: &Place<i64>, rows: i64, columns: &str, values: &str) {
     let spent = format!(
         "insert into trunkline.queue_q (due_at, attempt, size, payload{columns})
-         select now() - interval '1 hour' + i * interval '1 us', 1, {ROW}, array_fill(1::bigint, array[{ROW}]){values}
+         select now() + i * interval '1 us', 1, {ROW}, array_fill(1::bigint, array[{ROW}]){values}
          from generate_series(1, {rows}) i"
     );
     full.sql.batch_execute(&spent).await.expect("filled");
