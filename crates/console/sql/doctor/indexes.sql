@@ -8,7 +8,7 @@ where t.relnamespace = 'trunkline'::regnamespace and not (x.indisvalid and x.ind
 union all
 select 'wrong', q.name, format('index %I is missing', e.kind || q.name), null, e.why,
        format('create index concurrently %I on trunkline.%I (%s)%s;', e.kind || q.name, c.relname, e.columns, e.rows)
-from trunkline.queue q, lateral (
+from trunkline.queue q cross join lateral (
     select 'queue_' as place, 'due_' as kind, case when q.priorities > 1 then 'lane, ' else '' end || 'due_at, (id + 0)' as columns, '' as rows,
            'Each dequeue reads the whole table to find due messages.' as why
     union all

@@ -9,7 +9,7 @@ union all
 select 'wrong', q.name, format('trigger %I of table %I is missing', e.name, c.relname), null,
        'The table accepts wrong rows, or unique keys are not freed.',
        format('create trigger %I ' || e.what || ';', e.name, format('trunkline.%I', c.relname))
-from trunkline.queue q, lateral (
+from trunkline.queue q cross join lateral (
     select 'queue_' as place, 'refuse_row' as name, 'before insert on %s for each row execute function trunkline.refuse_row()' as what
     union all
     select 'dead_', 'keep_letter', 'before insert or update of id on %s for each row execute function trunkline.keep_letter()'
