@@ -33,7 +33,7 @@ fn without_the_schema_every_verb_says_to_migrate() {
 #[test]
 fn schema_that_was_restored_without_data_is_refused_with_advice() {
     let trunkline = Trunkline::new();
-    sql(&trunkline.url, "delete from trunkline.version; delete from trunkline.migration");
+    sql(&trunkline.url, "truncate trunkline.version, trunkline.migration");
     let (code, error) = trunkline.fails(&["migrate"]);
     assert!(code == 1 && error.contains("as after a restore without data"), "{error}");
     assert!(error.contains("drop schema trunkline cascade"), "{error}");

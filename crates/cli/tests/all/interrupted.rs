@@ -8,10 +8,10 @@ const OURS: &str = "select count(*) from pg_stat_activity \
 #[test]
 fn interrupted_change_is_cancelled_and_says_so() {
     let cases: [(&str, &str, &[&str]); 5] = [
-        ("INT", "select from trunkline.queue_q for update", &["purge", "q", "--yes"]),
-        ("TERM", "select from trunkline.queue_q", &["queue", "drop", "q", "--yes"]),
-        ("HUP", "select from trunkline.queue_q", &["teardown", "--yes"]),
-        ("INT", "select from trunkline.archive_q for update", &["prune", "q", "--older-than", "0", "--yes"]),
+        ("INT", "select 1 from trunkline.queue_q for update", &["purge", "q", "--yes"]),
+        ("TERM", "select 1 from trunkline.queue_q", &["queue", "drop", "q", "--yes"]),
+        ("HUP", "select 1 from trunkline.queue_q", &["teardown", "--yes"]),
+        ("INT", "select 1 from trunkline.archive_q for update", &["prune", "q", "--older-than", "0", "--yes"]),
         ("INT", "lock table trunkline.queue_q in exclusive mode", &["enqueue", "q", "another"]),
     ];
     for (name, lock, args) in cases {
