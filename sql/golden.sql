@@ -604,6 +604,8 @@ function check_priority(queue text, priority integer) returns text language plpg
 
 function check_queue(queue text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
+function check_rights() returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function check_role(role regrole) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 
 function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
@@ -1808,6 +1810,69 @@ begin
     end if;
 end ;
 
+function do_expire_emails(tids tid[], INOUT to_bury integer) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    with weighed as (
+        select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+        from unnest(tids) with ordinality d(tid, nr) join trunkline."queue_emails" q on q.ctid = d.tid
+    ), chosen as materialized (
+        select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+    ), gone as (
+        delete from trunkline."queue_emails" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+        returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own, c.weight
+    ), buried as (
+        insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+        select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+               m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
+        from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+        where m.k is not null
+    )
+    select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+end ;
+
+function do_expire_orders(tids tid[], INOUT to_bury integer) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    with weighed as (
+        select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+        from unnest(tids) with ordinality d(tid, nr) join trunkline."queue_orders" q on q.ctid = d.tid
+    ), chosen as materialized (
+        select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+    ), gone as (
+        delete from trunkline."queue_orders" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+        returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own, c.weight
+    ), buried as (
+        insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+        select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+               m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
+        from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+        where m.k is not null
+    )
+    select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+end ;
+
+function do_expire_tasks(tids tid[], INOUT to_bury integer) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+#variable_conflict use_variable
+begin
+    with weighed as (
+        select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
+        from unnest(tids) with ordinality d(tid, nr) join trunkline."queue_tasks" q on q.ctid = d.tid
+    ), chosen as materialized (
+        select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
+    ), gone as (
+        delete from trunkline."queue_tasks" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
+        returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own, c.weight
+    ), buried as (
+        insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
+        select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
+               m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
+        from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+        where m.k is not null
+    )
+    select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+end ;
+
 function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
@@ -2162,22 +2227,7 @@ begin
             -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
             -- scan continues at the first locked message that has attempts left. If there is none,
             -- it continues after the last locked message, and reads more rows at a time.
-            with weighed as (
-                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
-                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_emails" q on q.ctid = d.tid
-            ), chosen as materialized (
-                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
-            ), gone as (
-                delete from trunkline."queue_emails" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q.*) as own, c.weight
-            ), buried as (
-                insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                       m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-                where m.k is not null
-            )
-            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            to_bury := trunkline."do_expire_emails"(seen.spent_tids, to_bury);
             exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
@@ -2328,22 +2378,7 @@ begin
             -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
             -- scan continues at the first locked message that has attempts left. If there is none,
             -- it continues after the last locked message, and reads more rows at a time.
-            with weighed as (
-                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
-                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_orders" q on q.ctid = d.tid
-            ), chosen as materialized (
-                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
-            ), gone as (
-                delete from trunkline."queue_orders" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q.*) as own, c.weight
-            ), buried as (
-                insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                       m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-                where m.k is not null
-            )
-            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            to_bury := trunkline."do_expire_orders"(seen.spent_tids, to_bury);
             exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;
@@ -2479,22 +2514,7 @@ begin
             -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
             -- scan continues at the first locked message that has attempts left. If there is none,
             -- it continues after the last locked message, and reads more rows at a time.
-            with weighed as (
-                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
-                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline."queue_tasks" q on q.ctid = d.tid
-            ), chosen as materialized (
-                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
-            ), gone as (
-                delete from trunkline."queue_tasks" q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q.*) as own, c.weight
-            ), buried as (
-                insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                       m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-                where m.k is not null
-            )
-            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            to_bury := trunkline."do_expire_tasks"(seen.spent_tids, to_bury);
             exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;

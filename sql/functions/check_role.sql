@@ -5,11 +5,8 @@ create or replace function trunkline.check_role(role regrole) returns text
 declare
     name text := (select r.rolname from pg_roles r where r.oid = role);
 begin
-    if not has_table_privilege('trunkline.migration', 'update') then
-        raise exception 'permission denied for table migration' using errcode = 'insufficient_privilege',
-            hint = format('Only the role that owns the schema may do this: %s.',
-                          (select pg_get_userbyid(c.relowner) from pg_class c where c.oid = 'trunkline.queue'::regclass));
-    elsif name is null then
+    perform trunkline.check_rights();
+    if name is null then
         raise exception 'there is no role %', coalesce(role::text, 'NULL') using errcode = 'undefined_object', hint = 'Pass the name of a role.';
     elsif exists (select from pg_class c where c.oid = 'trunkline.queue'::regclass and c.relowner = role) then
         raise exception '% owns the schema', quote_ident(name) using errcode = 'invalid_parameter_value',

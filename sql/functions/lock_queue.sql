@@ -6,11 +6,7 @@ create or replace function trunkline.lock_queue(queue text) returns void
 -- owner's rights; any role could hold an advisory lock. Two sessions that create the same queue wait for each other at
 -- its row.
 begin
-    if not has_table_privilege('trunkline.migration', 'update') then
-        raise exception 'permission denied for table migration' using errcode = 'insufficient_privilege',
-            hint = format('Only the role that owns the schema may do this: %s.',
-                          (select pg_get_userbyid(c.relowner) from pg_class c where c.oid = 'trunkline.queue'::regclass));
-    end if;
+    perform trunkline.check_rights();
     lock table trunkline.migration in share mode;
     perform from trunkline.queue q where q.name = queue for no key update;
 end $$;

@@ -14,7 +14,6 @@ use crate::{
     error::{Error, Result, text_of},
     postgres::{
         db::{Class, Db},
-        sql::Sql,
         time::Time,
     },
     queue::consumer::hearing,
@@ -62,20 +61,19 @@ impl Db {
     /// version of the schema.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.check_schema("tick").await?;
-        if self.is_read_only().await {
-            warn!("this server accepts no writes, as a standby does: no ticks are made here until it accepts them");
-        }
+        let ticking = async {
+            // Without a due tick, the loop only reads, and would never notice.
+            if let Ok(session) = self.session(Class::Main).await
+                && let Ok(true) = session.is_read_only().await
+            {
+                warn!("this server accepts no writes, as a standby does: no ticks are made here until it accepts them");
+            }
+            self.keep_ticking(true).await
+        };
         tokio::select! {
-            outcome = self.keep_ticking(true) => outcome,
+            outcome = ticking => outcome,
             () = shutdown => Ok(()),
         }
-    }
-
-    /// Returns true if the server accepts no writes. Without a due tick, the loop only reads, and
-    /// would never notice.
-    async fn is_read_only(&self) -> bool {
-        let rows = self.query_again(Class::Main, &Sql::new("suits", "show transaction_read_only"), &[]).await;
-        rows.is_ok_and(|rows| rows.first().is_some_and(|row| row.read::<&str>(0).is_ok_and(|is_on| is_on == "on")))
     }
 
     /// Runs schedules as soon as the role has the right, until this future is dropped. Continues

@@ -54,9 +54,12 @@ impl Set {
     /// has taken out of their queues. No other shard may receive these messages, because the target
     /// may already have them. While a target is down, its messages wait.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
-        for on_its_way in named(from.id, on_their_way(&from.db).await)? {
-            let target = self.known(on_its_way.target)?;
+        let moves = named(from.id, on_their_way(&from.db).await)?;
+        if !moves.is_empty() {
             named(from.id, prepare(&from.db).await)?; // an earlier release may have made the tables
+        }
+        for on_its_way in moves {
+            let target = self.known(on_its_way.target)?;
             match prepare(&target.db).await {
                 Ok(()) => self.bring_to(from, &on_its_way.queue, &target).await?,
                 Err(error) if error.is_closed() => target.lost(&error),

@@ -17,7 +17,8 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 impl<T: Payload> Station<T> {
     pub async fn close(&self, running: JoinSet<()>, limit: &CancellationToken) {
         self.close_in_time(running, limit).await;
-        // The database was unreachable, or refused the results.
+        // The call has dropped its statements, so results that they did not settle wait again: the
+        // database was unreachable, or refused them.
         let given_up = self.held().give_up_results();
         self.count(&given_up);
     }

@@ -127,6 +127,11 @@ impl<T> Held<T> {
         }
     }
 
+    /// Sets how many messages of a key may run at the same time, before any message has arrived.
+    pub fn set_per_key(&mut self, per_key: usize) {
+        self.order = Some(Order::new(per_key, self.lease));
+    }
+
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

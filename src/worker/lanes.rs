@@ -112,7 +112,7 @@ impl<T: Payload> Station<T> {
                 debug!(queue = self.name(), %error, "keys not moved to backlogs of their own");
             }
         }
-        let back = self.held().gives_back();
+        let back = self.held().begin_giving_back();
         if !back.is_empty() {
             let released = tokio::spawn(self.clone().release_counted(back));
             let _ = timeout(PATIENCE, released).await;

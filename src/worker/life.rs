@@ -77,17 +77,17 @@ impl<T: Payload> Station<T> {
         let mut consumer = self.queue.consumer(self.options.wait).watched(self.options.hooks.clone());
         let mut ear = self.ear();
         let (mut outage, mut is_away) = (Outage::default(), false);
-        let mut is_ready = self.holder.is_none();
+        let mut knows_per_key = self.holder.is_none();
         while !stop.is_cancelled() {
-            let leased = async {
-                if !is_ready {
+            let work = async {
+                if !knows_per_key {
                     self.read_per_key().await?;
-                    is_ready = true;
+                    knows_per_key = true;
                 }
                 self.step(&mut consumer, &mut ear, running, stop, is_away).await
             };
             let outcome = tokio::select! {
-                outcome = leased => outcome,
+                outcome = work => outcome,
                 () = limit.cancelled() => return Ok(()),
             };
             match outcome {

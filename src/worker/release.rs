@@ -8,7 +8,6 @@ use tracing::warn;
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::unclaimed::Unclaimed,
         message::{Lease, Ranges, payload::Payload},
         observe::metric::End,
     },
@@ -20,7 +19,7 @@ type NotReleased = Vec<(Lease, Error)>;
 
 impl<T: Payload> Station<T> {
     /// Releases messages that are counted as being given back: see [`Station::release`]. The runner
-    /// does not end before that.
+    /// does not end before that. Dropping the future ends the count, also before its first poll.
     pub fn release_counted(self: Arc<Self>, leases: Vec<Lease>) -> impl Future<Output = ()> + Send {
         GivingBack { station: self, leases }.release()
     }
@@ -106,7 +105,7 @@ impl<T: Payload> GivingBack<T> {
 
 impl<T: Payload> Drop for GivingBack<T> {
     fn drop(&mut self) {
-        self.station.held().given_back(self.leases.len());
+        self.station.held().end_giving_back(self.leases.len());
         self.station.changed.notify_one();
     }
 }
@@ -129,11 +128,8 @@ impl<T: Payload> Unclosed<T> {
 impl<T: Payload> Drop for Unclosed<T> {
     fn drop(&mut self) {
         let Some(station) = self.0.take() else { return };
-        let mut leases = station.held().give_up_waiting();
-        if !leases.is_empty() {
-            leases.sort_unstable();
-            station.queue.shared.send_back([Unclaimed::Leased(Ranges::of(&leases, |_, _| true))].into());
-        }
+        let leases = station.held().give_up_waiting();
+        station.queue.shared.send_leases_back(leases);
     }
 }
 

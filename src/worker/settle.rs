@@ -37,18 +37,13 @@ impl<T: Payload> Station<T> {
     ) -> (Dequeued<T>, Instant, Result<()>) {
         let mut underway = Underway { station: self, began: Instant::now(), count: settling.len(), settling };
         let ToSettle { done, failed } = &mut underway.settling;
-        let ends = join_all(failed.chunk_by(Finished::<Failed>::shares_row).map(|failed| self.end(failed)));
+        let rows = failed.chunk_by(Finished::<Failed>::shares_row);
+        let ends = join_all(rows.map(|row| async move { (row.len(), self.end(row).await) }));
         let lease = async { (self.ack_and_lease(done, n, linger).await, Instant::now()) };
         let ((leased, arrived), ended) = join(lease, ends).await;
-        let (mut outcome, mut stays) = (Ok(()), Vec::with_capacity(failed.len()));
-        for (failed, ended) in failed.chunk_by(Finished::<Failed>::shares_row).zip(ended) {
-            stays.extend(repeat_n(ended.is_err(), failed.len()));
-            if ended.is_err() {
-                outcome = ended;
-            }
-        }
-        let mut stays = stays.into_iter();
+        let mut stays = ended.iter().flat_map(|(count, ended)| repeat_n(ended.is_err(), *count));
         failed.retain(|_| stays.next() == Some(true));
+        let outcome = ended.into_iter().filter_map(|(_, ended)| ended.err()).last().map_or(Ok(()), Err);
         match leased {
             Ok(dequeued) => (dequeued, arrived, outcome),
             Err(error) => (Dequeued::default(), arrived, Err(error)),

@@ -101,10 +101,7 @@ impl<T: Payload> Station<T> {
     /// setting may have changed since the handle was opened.
     pub async fn read_per_key(&self) -> Result<()> {
         let per_key = self.queue.db().describe_queue(self.name()).await?.per_key as usize;
-        let mut held = self.held();
-        let limit = held.limit.take();
-        *held = Held::new(self.lease, Some(per_key), Instant::now());
-        held.limit = limit;
+        self.held().set_per_key(per_key);
         Ok(())
     }
 

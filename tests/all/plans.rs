@@ -22,7 +22,7 @@ use trunkline::{Db, Settings};
 
 use self::{
     apart::{FUNCTIONS_APART, TEMPLATES_APART},
-    list::{STATEMENTS, STATEMENTS_APART, VERBS, WITH_PRIORITIES, Way},
+    list::{RARE, STATEMENTS, STATEMENTS_APART, VERBS, WITH_PRIORITIES, Way},
     node::Node,
     planner::{Planned, Planner, without_log},
 };
@@ -124,7 +124,8 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
         (format!("sql/statements/{file} ({params})"), format!("prepare s as {text}; {execute}"), *way)
     });
     let verbs = VERBS.iter().map(|(_, call, way)| ((*call).to_owned(), format!("select * from {}", fill(call)), *way));
-    statements.chain(verbs).collect()
+    let rare = RARE.iter().map(|(name, call, way)| ((*name).to_owned(), (*call).to_owned(), *way));
+    statements.chain(verbs).chain(rare).collect()
 }
 
 /// Returns the faults of a call's plans.

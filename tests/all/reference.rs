@@ -132,6 +132,7 @@ const INTERNAL: &[&str] = &[
     "build_dispatch",
     "change",
     "check_owner",
+    "check_rights",
     "check_role",
     "kept_floor",
     "lock_queue",

@@ -26,7 +26,7 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_unread(&args.queue).await?;
-    let gone = queue.change(queue.cancel(&args.ids)).await?;
+    let gone = queue.change_in_parts(queue.cancel(&args.ids)).await?;
     let printed = print::done(gone.iter());
     if gone.is_empty() {
         return Err(Error::new(format!(

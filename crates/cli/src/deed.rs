@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
 use trunkline::Db;
 
 use crate::{
@@ -78,10 +81,10 @@ fn watched() -> Result<Stop> {
     Ok(STOP.get_or_init(|| stop).clone())
 }
 
+/// Requests at the same time, because one server may not answer.
 async fn cancel(dbs: Vec<Db>) {
-    for db in dbs {
-        db.cancel_running().await;
-    }
+    let mut requests: JoinSet<()> = dbs.into_iter().map(|db| async move { db.cancel_running().await }).collect();
+    while requests.join_next().await.is_some() {}
 }
 
 /// Waits for the outcome of a change. After a signal, requests with `cancel` that it end.

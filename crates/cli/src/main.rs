@@ -92,8 +92,8 @@ A payload is bytes for a queue of bytea, and Postgres' text form for text, json,
 floating point numbers, bool, uuid and enums. Queues of other types are for programs and for SQL
 (select * from trunkline.take('emails', 10)).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by a signal; the doctor has others, which its
-help lists. Errors are written to standard error as `error: …`, with `hint: …` if there is a hint. A
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; the doctor has others, which its help
+lists. Errors are written to standard error as `error: …`, with `hint: …` if there is a hint. A
 signal during a change cancels it, and the program reports whether it was made."
 )]
 struct Program {

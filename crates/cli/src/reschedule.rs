@@ -45,7 +45,7 @@ pub struct Args {
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_unread(&args.queue).await?;
     let due = args.at.map_or(Due::After(args.after.unwrap_or_default()), Due::At);
-    let moved = queue.change(queue.reschedule(&args.ids, due)).await?;
+    let moved = queue.change_in_parts(queue.reschedule(&args.ids, due)).await?;
     let printed = print::done(moved.iter());
     if moved.is_empty() {
         return Err(Error::new(format!("none of these ids is a message that waits in queue {:?}", args.queue))

@@ -1,5 +1,5 @@
 //! Formats an error's reason for people. Leaves out the statement, because it is Trunkline's own.
-//! Also recognizes the errors of a limit.
+//! Also recognizes the errors of a limit and of a missing right.
 
 use std::error::Error as _;
 
@@ -24,6 +24,11 @@ pub fn server_reason(error: &Error) -> String {
     let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
     let hint = if hint.is_empty() { String::new() } else { format!(". {hint}") };
     format!("{message}{detail}{hint}")
+}
+
+/// Returns true if the role lacks a right.
+pub fn lacks_right(error: &Error) -> bool {
+    error.sqlstate().is_some_and(|state| state.code() == "42501")
 }
 
 /// Returns true if the server gave up the statement, because it took too long or waited for a lock.

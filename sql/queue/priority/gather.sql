@@ -113,22 +113,7 @@ begin
             -- Buries the locked messages that have used all attempts, as far as to_bury allows. The
             -- scan continues at the first locked message that has attempts left. If there is none,
             -- it continues after the last locked message, and reads more rows at a time.
-            with weighed as (
-                select d.tid, q.size + pg_column_size(q.payload) / 8192 as weight, d.nr
-                from unnest(seen.spent_tids) with ordinality d(tid, nr) join trunkline.{queue_} q on q.ctid = d.tid
-            ), chosen as materialized (
-                select w.tid, w.weight, sum(w.weight) over (order by w.nr) - w.weight as before from weighed w
-            ), gone as (
-                delete from trunkline.{queue_} q using chosen c where q.ctid = c.tid and c.before < coalesce(to_bury, 4096)
-                returning q.id, q.enqueued_at, q.attempt, q.released, q.error, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q.*) as own, c.weight
-            ), buried as (
-                insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-                select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, coalesce(g.error, 'the lease of the last attempt expired'),
-                       m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
-                from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
-                where m.k is not null
-            )
-            select coalesce(to_bury, 4096) - coalesce(8 + sum(g.weight), 0) into to_bury from gone g;
+            to_bury := trunkline.{do_expire_}(seen.spent_tids, to_bury);
             exit when to_bury <= 0;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8), 512) * 2 end;
             due := seen.next_due;

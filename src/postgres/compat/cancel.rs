@@ -3,10 +3,7 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{encryption::Encryption, failure::Error};
-use crate::postgres::{
-    target::Target,
-    wire::{CancelKey, reopen},
-};
+use crate::postgres::{target::Target, wire::CancelKey};
 
 /// A token that can cancel the statement that a client is running. It uses a separate connection.
 #[derive(Clone)]
@@ -22,9 +19,8 @@ impl CancelToken {
     /// # Errors
     /// The server cannot be reached.
     pub async fn cancel_query<T: Encryption>(&self, tls: T) -> Result<(), Error> {
-        let peer = self.cancel.peer.as_ref().ok_or_else(|| Error::other("the address of the server is not known"))?;
         let target = tls.applied(&self.target)?;
-        let stream = reopen(peer, &target).await.map_err(Error::connect)?;
+        let stream = self.cancel.open(&target).await.map_err(Error::connect)?;
         self.cancel.send(stream).await.map_err(Error::other)
     }
 

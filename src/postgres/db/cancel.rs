@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
+use futures_util::future::join_all;
 use tracing::debug;
 
 use super::{Db, Session};
@@ -26,10 +27,9 @@ impl Db {
             let opened = self.0.opened.lock().unwrap_or_else(PoisonError::into_inner);
             opened.iter().filter_map(Weak::upgrade).collect()
         };
-        for session in sessions {
-            if let Err(error) = session.connection().cancel(&self.0.target).await {
-                debug!(%error, "cannot request the cancellation of a statement");
-            }
+        let requests = sessions.iter().map(|session| session.connection().cancel(&self.0.target));
+        for error in join_all(requests).await.into_iter().filter_map(Result::err) {
+            debug!(%error, "cannot request the cancellation of a statement");
         }
     }
 }

@@ -63,12 +63,10 @@ impl Db {
             return Some(session);
         }
         let opening = async {
-            let session = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default()).await?;
-            self.recognize(&session).await.map(|()| Arc::new(session))
+            let opened = Session::open_now(&self.0.target, Waits::Long, Use::Alone, Arc::default()).await?;
+            self.admit(opened).await
         };
-        let session = timeout(OPENING, opening).await.ok()?.ok()?;
-        self.note_opened(&session);
-        Some(session)
+        timeout(OPENING, opening).await.ok()?.ok()
     }
 
     /// Returns a connection that no transaction uses. Connections that were unused for long are

@@ -305,9 +305,7 @@ async fn suits(session: &Session, wanted: TargetSessionAttrs) -> Result<bool> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(true);
     }
-    let rows = session.query(&Sql::new("suits", "show transaction_read_only"), &[]).await?;
-    let is_read_only = rows.iter().any(|row| row.read::<&str>(0).is_ok_and(|read_only| read_only == "on"));
-    Ok(is_read_only == (wanted == TargetSessionAttrs::ReadOnly))
+    Ok(session.is_read_only().await? == (wanted == TargetSessionAttrs::ReadOnly))
 }
 
 /// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as

@@ -139,6 +139,12 @@ impl Session {
         self.query_rows(sql, params, None).await
     }
 
+    /// Returns true if the server accepts no writes, as a standby does.
+    pub async fn is_read_only(&self) -> Result<bool> {
+        let rows = self.query(&Sql::new("is_read_only", "show transaction_read_only"), &[]).await?;
+        Ok(rows.iter().any(|row| row.read::<&str>(0).is_ok_and(|read_only| read_only == "on")))
+    }
+
     /// Runs a statement like [`Session::query`]. `most` is the maximum number of rows that it
     /// returns, if known.
     pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {

@@ -151,7 +151,11 @@ impl Db {
             }
             _ => Session::open(&self.0.target, waits(class, usage), usage, load, may_wait).await,
         };
-        let session = opened?;
+        self.admit(opened?).await
+    }
+
+    /// Checks a new connection, and notes it for [`Db::cancel_running`].
+    pub(super) async fn admit(&self, session: Session) -> Result<Arc<Session>> {
         self.recognize(&session).await?;
         let session = Arc::new(session);
         self.note_opened(&session);

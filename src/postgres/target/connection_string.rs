@@ -28,6 +28,7 @@ impl ConnectionString {
                 continue;
             }
             let setting = setting.translated()?;
+            // The name may be another one now: `requiressl` becomes `sslmode`.
             if !self.has(&setting.name) {
                 self.0.push(setting);
             }

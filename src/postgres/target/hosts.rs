@@ -98,8 +98,11 @@ impl Hosts {
             #[cfg(unix)]
             Some(Host::Unix(folder)) => {
                 let is_usual = SOCKETS.iter().any(|known| folder.as_path() == Path::new(known));
-                let names = [Some(folder.display().to_string()), is_usual.then(|| "localhost".to_owned())];
-                names.into_iter().flatten().collect()
+                let mut names = vec![folder.display().to_string()];
+                if is_usual {
+                    names.push("localhost".to_owned());
+                }
+                names
             }
             _ => Vec::new(),
         };

@@ -9,7 +9,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::connect::{Connected, Peer, reopen};
+use super::{
+    connect::{Connected, Peer, reopen},
+    stream::Stream,
+};
 use crate::{
     error::{Error, Kind, Result},
     postgres::target::Target,
@@ -35,9 +38,14 @@ impl CancelKey {
     /// Requests over another connection that the server cancel the session's statement. The server
     /// does not report whether a statement was running.
     pub async fn request(&self, target: &Target) -> Result<()> {
-        let Some(peer) = &self.peer else { return Err(Error::invalid("the address of the server is not known")) };
-        let stream = reopen(peer, target).await?;
+        let stream = self.open(target).await?;
         self.send(stream).await.map_err(|error| Error::new(Kind::Unreachable(error)))
+    }
+
+    /// Opens a stream to the server, for [`CancelKey::send`].
+    pub async fn open(&self, target: &Target) -> Result<Stream> {
+        let peer = self.peer.as_ref().ok_or_else(|| Error::invalid("the address of the server is not known"))?;
+        reopen(peer, target).await
     }
 
     /// Sends the request over a stream to the server, on which no session has begun.

@@ -40,7 +40,7 @@ pub(crate) use self::{
     asides::{Asides, notification},
     cached_statement::{CachedStatement, Signature},
     cancel::CancelKey,
-    connect::{Connected, accept, connect, reopen},
+    connect::{Connected, accept, connect},
     connection::Connection,
     failure::WireError,
     frame::{frames, frames_at, texts},

@@ -1,7 +1,7 @@
 //! Dequeued messages without a caller, which go back to the queue.
 //!
-//! A task puts these messages back. If the task ends with its runtime, or the server refuses the
-//! messages for a while, they are stored here, and the next dequeue puts them back.
+//! A task puts these messages back. If the task ends with its runtime, or its tries fail for a
+//! while, they are stored here, and the next dequeue puts them back.
 
 use std::{
     collections::VecDeque,

@@ -21,9 +21,9 @@ use super::Consumer;
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::{dequeues::PAGE, unclaimed::Unclaimed},
+        batch::dequeues::PAGE,
         handle::Shared,
-        message::{Lease, Message, Ranges, dequeue::Dequeue, payload::Payload},
+        message::{Message, dequeue::Dequeue, payload::Payload},
     },
 };
 
@@ -199,11 +199,8 @@ impl<T> Buffer<T> {
 
     /// Releases the remaining messages in a separate task. No attempt is counted.
     fn give_back(&self) {
-        let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
-        leases.sort_unstable();
-        if !leases.is_empty() {
-            self.shared.send_back([Unclaimed::Leased(Ranges::of(&leases, |_, _| true))].into());
-        }
+        let leases = self.state().messages.drain(..).map(|message| message.lease()).collect();
+        self.shared.send_leases_back(leases);
     }
 }
 

@@ -23,8 +23,9 @@ impl<T> Held<T> {
         if !messages.is_empty() || !unreadable.is_empty() {
             self.misses = 0;
         }
+        let is_ending = !self.is_given_back();
         if let Some(order) = &mut self.order {
-            order.arriving(self.underway > 0 || self.returning > 0);
+            order.arriving(is_ending);
         }
         // If keys have a rate, the partition's next worker relies on the latest time at which this
         // worker may start a message.

@@ -22,7 +22,7 @@ impl<T> Held<T> {
     /// Settles parts of rows that have waited for the rest, gives up messages whose lease has
     /// ended, and notifies their handlers. If `may_renew` is set, also returns the leases to renew.
     /// If `may_release` is set, also returns the leases of messages that would not start soon. The
-    /// caller gives these messages back, and then passes their number to [`Held::given_back`].
+    /// caller gives these messages back, and then passes their number to [`Held::end_giving_back`].
     pub fn beat(&mut self, now: Instant, may_renew: bool, may_release: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -43,7 +43,7 @@ impl<T> Held<T> {
     }
 
     /// Records that the server has been asked to end the leases of this number of messages.
-    pub fn given_back(&mut self, count: usize) {
+    pub fn end_giving_back(&mut self, count: usize) {
         self.returning -= count;
     }
 

@@ -17,8 +17,8 @@ impl<T> Held<T> {
     }
 
     /// Removes and returns leases like [`Held::give_back`], and counts them. The caller releases
-    /// them, and then passes their number to [`Held::given_back`].
-    pub fn gives_back(&mut self) -> Vec<Lease> {
+    /// them, and then passes their number to [`Held::end_giving_back`].
+    pub fn begin_giving_back(&mut self) -> Vec<Lease> {
         let back = self.give_back();
         self.returning += back.len();
         back
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(held.settle().len(), 1);
         held.settled(1, ToSettle::default(), now);
         held.confirm([Lease { id: 1024, attempt: 1 }]);
-        let back = held.gives_back();
+        let back = held.begin_giving_back();
         assert_eq!((&back[..], held.is_given_back()), (&[Lease { id: 1025, attempt: 1 }][..], false));
 
         let arrives = |held: &mut Held<()>, id| {
@@ -116,7 +116,7 @@ mod tests {
         };
         let later = |id| vec![Lease { id, attempt: 1 }];
         assert_eq!(arrives(&mut held, 2048), (later(2048), vec![Duration::from_millis(50)]));
-        held.given_back(1);
+        held.end_giving_back(1);
         assert_eq!(arrives(&mut held, 3072), (later(3072), vec![]), "no release is running");
     }
 }

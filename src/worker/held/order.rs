@@ -56,8 +56,8 @@ pub(super) struct Order<T> {
     /// True if the earliest time in `opening` has become earlier.
     is_sooner: bool,
     is_fetching: bool,
-    /// True if a release is running while messages arrive.
-    is_releasing: bool,
+    /// True if a statement that ends leases is running while messages arrive.
+    is_ending: bool,
     /// The number of messages from the current lease statement that were kept.
     kept: usize,
     /// The number of messages from the current lease statement that were not kept.
@@ -80,7 +80,7 @@ impl<T> Order<T> {
             opening: BinaryHeap::new(),
             is_sooner: false,
             is_fetching: false,
-            is_releasing: false,
+            is_ending: false,
             kept: 0,
             refused: 0,
             most: usize::MAX,
@@ -128,7 +128,7 @@ impl<T> Order<T> {
                 self.full.insert(name.clone(), bucket.rest(key.behind.len(), now, self.lease / 16));
             }
             None if !is_kept && key.behind.len() >= self.behind => drop(self.full.insert(name.clone(), self.rest)),
-            _ if self.is_releasing && key.ending > 0 => drop(self.full.insert(name.clone(), REST.1)),
+            _ if self.is_ending && key.ending > 0 => drop(self.full.insert(name.clone(), REST.1)),
             _ => {}
         }
         if is_kept {
@@ -304,9 +304,9 @@ impl<T> Order<T> {
         self.is_fetching = true;
     }
 
-    /// Records whether a release is running while the messages of a lease statement arrive.
-    pub fn arriving(&mut self, is_releasing: bool) {
-        self.is_releasing = is_releasing;
+    /// Records whether a statement that ends leases is running while messages arrive.
+    pub fn arriving(&mut self, is_ending: bool) {
+        self.is_ending = is_ending;
     }
 
     /// Ends the current lease statement: adapts the number of messages to lease at once, and

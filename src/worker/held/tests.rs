@@ -88,7 +88,7 @@ fn runner_ends_only_after_the_messages_were_given_back() {
     let mut held = held(8, 0, Instant::now());
     let release = held.beat(Instant::now() + LEASE, true, true).release;
     assert_eq!((release.len(), held.is_empty()), (8, false), "they are being given back");
-    held.given_back(release.len());
+    held.end_giving_back(release.len());
     assert!(held.is_empty());
 }
 

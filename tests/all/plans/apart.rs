@@ -11,6 +11,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         &[
             "announced",
             "check_owner",
+            "check_rights",
             "check_role",
             "kept_floor",
             "listen",

@@ -114,6 +114,16 @@ pub const WITH_PRIORITIES: &[Planned] = &[
     ("priority/archived", "0, 100", Along(&["archivekey_q"])),
 ];
 
+/// Whole statements for rows in a state that the tables lack: the oldest message of each priority
+/// has used all attempts.
+pub const RARE: &[Planned] = &[(
+    "expire",
+    "set local enable_seqscan = off; set local enable_bitmapscan = off;
+     update trunkline.queue_q set attempt = 1000 where id in (1024, 2048, 3072, 4096);
+     select trunkline.take('q', 5)",
+    Along(&["key_q", "TIDSCAN", "due_q", "deadkey_q", "TIDRANGESCAN", "pk_floor"]),
+)];
+
 /// The files of `sql/functions`, each with a call.
 pub const VERBS: &[Planned] = &[
     ("take", "trunkline.take('q', 5)", TAKE),

@@ -6,14 +6,18 @@ use std::{
 };
 
 use tokio::time::timeout;
-use trunkline::{Db, Error, Result};
+use trunkline::{Db, Result};
 
 use super::{
     Finding, SERVER,
     findings::{again, unchecked},
     limit::{Late, Limit},
 };
-use crate::{metrics::ask::within, reason::reason, schema::Text};
+use crate::{
+    metrics::ask::within,
+    reason::{lacks_right, reason},
+    schema::Text,
+};
 
 /// The limit for the answer to a statement that does nothing.
 const PROBE: Duration = Duration::from_secs(5);
@@ -83,8 +87,4 @@ impl<'a> Examination<'a> {
         }
         self.is_silent()
     }
-}
-
-pub fn lacks_right(error: &Error) -> bool {
-    error.sqlstate().is_some_and(|state| state.code() == "42501")
 }

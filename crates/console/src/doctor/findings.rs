@@ -35,8 +35,9 @@ pub fn finding(check: &'static str, (severity, queue, what, since, why, mend): C
 /// The remedy for a check that failed for a reason that the doctor does not know.
 pub const AGAIN: &str =
     "select pid, state, wait_event, query from pg_stat_activity; -- find what holds the check up, then examine again";
-/// The remedy for a check that met a locked table.
-const HOLDERS: &str = "select l.relation::regclass::text, l.mode, l.pid, a.state, a.xact_start, a.query from pg_locks l join pg_stat_activity a on a.pid = l.pid where l.granted and l.mode = 'AccessExclusiveLock'; -- find the session that locks the table, then examine again";
+/// The remedy for a check that met a locked table. A session that waits for the lock blocks
+/// others, too.
+const HOLDERS: &str = "select l.relation::regclass::text, l.mode, l.pid, a.state, a.xact_start, a.query, l.granted, pg_blocking_pids(l.pid) from pg_locks l left join pg_stat_activity a on a.pid = l.pid where l.mode = 'AccessExclusiveLock' and l.database = (select d.oid from pg_database d where d.datname = current_database()); -- find the session that locks the table, or waits for its lock, then examine again";
 
 /// Returns the remedy for a check that failed for any reason other than a missing right.
 pub fn again(error: &Error) -> &'static str {

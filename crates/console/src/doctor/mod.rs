@@ -31,7 +31,7 @@ use trunkline::{Db, Description, Result};
 
 use self::{
     checks::{MOVING, OF_DATABASE, OF_PRIMARY, OF_QUEUES},
-    examination::{Examination, lacks_right},
+    examination::Examination,
     findings::{
         CheckRow, LISTENING, QUEUES, STANDBY, again, deaf, finding, on_primary, standby, unanswered, unchecked,
         untested,
@@ -40,7 +40,7 @@ use self::{
 };
 use crate::{
     metrics::ask::within,
-    reason::{reason, server_reason},
+    reason::{lacks_right, reason, server_reason},
     schema::Text,
 };
 

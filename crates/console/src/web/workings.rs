@@ -12,7 +12,11 @@ use super::{
     statement::{self, MOST, sql},
     words,
 };
-use crate::{metrics::ask::alone, reason::reason, schema::Text};
+use crate::{
+    metrics::ask::alone,
+    reason::{lacks_right, reason},
+    schema::Text,
+};
 
 /// A worker that reports to the database.
 #[derive(Debug, Clone)]
@@ -142,7 +146,7 @@ impl Workings {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.has_failed |= error.sqlstate().is_none_or(|state| state.code() != "42501");
+                self.has_failed |= !lacks_right(&error);
                 self.hidden.push(format!("{what}: {}", reason(&error)));
                 None
             }

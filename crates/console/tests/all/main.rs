@@ -5,6 +5,7 @@ mod chromium;
 mod doctor;
 mod metrics;
 mod own_metrics;
+mod standby;
 mod web;
 
 use std::{

@@ -23,7 +23,7 @@ use crate::{
             unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
-        message::{Ranges, Settled},
+        message::{Lease, Ranges, Settled},
         observe::metric::End,
     },
 };
@@ -56,8 +56,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages that are being put back. If the runtime ends before their statement is sent, or the
-/// server refuses every try, they are kept for the next dequeue.
+/// Messages that are being put back. If the runtime ends before their statement is sent, or every
+/// try fails, they are kept for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Unclaimed>,
@@ -110,10 +110,11 @@ impl Returning {
                     time::sleep(*pause).await;
                 }
                 _ => {
-                    warn!(queue = shared.name(), %error, what = %Listed(&next), "cannot give back dequeued messages");
+                    let is_kept = may_repeat && is_only_copy && !error.is_no_queue(); // the next dequeue tries again
+                    warn!(queue = shared.name(), %error, what = %Listed(&next), is_kept, "cannot give back dequeued messages");
                     (pauses, may_be_done) = (PAUSES.iter(), false);
-                    if may_repeat && is_only_copy && !error.is_no_queue() {
-                        shared.unclaimed.keep([next]); // the next dequeue tries again
+                    if is_kept {
+                        shared.unclaimed.keep([next]);
                     }
                 }
             }
@@ -172,12 +173,20 @@ impl Shared {
         }
     }
 
+    /// Starts a task that releases leases. No attempt is counted.
+    pub(crate) fn send_leases_back(self: &Arc<Self>, mut leases: Vec<Lease>) {
+        if !leases.is_empty() {
+            leases.sort_unstable();
+            self.send_back([Unclaimed::Leased(Ranges::of(&leases, |_, _| true))].into());
+        }
+    }
+
     /// Puts messages back, and returns once that is done, or is not tried again.
     pub(crate) async fn put_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
         Returning::of(self, left).run().await;
     }
 
-    /// Puts back the messages that an earlier runtime left, or that the server refused before.
+    /// Puts back the messages that an earlier runtime left, or that could not be put back.
     pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
         self.send_back(self.unclaimed.take());
     }

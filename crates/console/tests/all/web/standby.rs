@@ -1,36 +1,18 @@
 //! A standby's console shows the pages and findings that exist on a standby, and allows no action.
 
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, chown},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use trunkline::{Db, Settings};
+use trunkline::Db;
 use trunkline_console::doctor::{Doctor, Severity};
-use trunkline_embedded::{Cluster, Stop};
 
 use super::{Site, connect};
-use crate::browser::get;
+use crate::{browser::get, standby::standby};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_is_no_fault_and_nothing_is_done_on_it() {
     let folder = std::env::temp_dir().join(format!("trunkline-console-standby-{}", std::process::id()));
-    let start = || Cluster::at(&folder).setting("fsync", "off").start().expect("a server");
-    let server = start();
-    let db = Db::connect(&server.url("postgres")).await.expect("connected");
-    db.migrate().await.expect("migrated");
-    db.create_queue("q", &Settings::new("text")).await.expect("created");
-    let sql = connect(&server.url("postgres")).await;
     let schedule = "select trunkline.set_schedule('nightly', 'q', '0 3 * * *', 'go')";
-    sql.batch_execute(schedule).await.expect("set");
-    drop((db, sql));
-    server.stop(Stop::Fast).expect("stopped");
-    let signal = folder.join("data/standby.signal");
-    fs::write(&signal, "").expect("written");
-    let owner = folder.join("data").metadata().expect("it is there");
-    chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("given");
-    let server = start();
+    let server = standby(&folder, schedule).await;
     let url = server.url("postgres");
     let db = Db::connect(&url).await.expect("connected");
 

@@ -52,6 +52,7 @@ def _forked() -> None:
         for number in own:
             signal.signal(number, _handlers[number][1])
     _unblock()
+    _blocked.clear()  # of threads that forked at the same time, which the child does not have
 
 
 def _installed() -> list[int]:
