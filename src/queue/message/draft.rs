@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use self::sealed::DraftOptions;
 use crate::{
     error::{Error, Result},
     queue::message::{metadata::Metadata, unique::Unique},
@@ -12,8 +13,15 @@ use crate::{
 
 /// The maximum delay.
 const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
-/// The empty metadata that most messages have.
-static NONE: Metadata = Metadata::new();
+/// The options of a message without options, as most are.
+static NONE: DraftOptions = DraftOptions {
+    due: Due::After(Duration::ZERO),
+    metadata: Metadata::new(),
+    priority: 0,
+    unique: None,
+    key: None,
+    columns: BTreeMap::new(),
+};
 
 /// A message to enqueue, with options beyond its payload: a delay or a due time, metadata, a
 /// priority, a key, a unique key.
@@ -33,12 +41,7 @@ static NONE: Metadata = Metadata::new();
 #[derive(Debug, Clone)]
 pub struct Draft<P> {
     payload: P,
-    due: Due,
-    metadata: Metadata,
-    priority: u8,
-    unique: Option<Box<Unique>>,
-    key: Option<Box<str>>,
-    columns: BTreeMap<Box<str>, Box<str>>,
+    options: DraftOptions,
 }
 
 /// The due time of a message, by the server's clock.
@@ -69,55 +72,49 @@ impl<P> Draft<P> {
     /// Creates a draft of a message with this payload: a `T` or a `&T` of the queue's type.
     #[must_use]
     pub fn new(payload: P) -> Self {
-        Self {
-            payload,
-            due: Due::After(Duration::ZERO),
-            metadata: Metadata::new(),
-            priority: 0,
-            unique: None,
-            key: None,
-            columns: BTreeMap::new(),
-        }
+        Self { payload, options: NONE.clone() }
     }
 
     /// Creates a draft that borrows from another one, for a call that may need the original again.
     pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
-        let (due, priority) = (message.due(), message.priority());
-        let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));
-        let (metadata, columns) = (message.metadata().clone(), message.columns().cloned().unwrap_or_default());
-        Draft { payload: message.payload(), due, metadata, priority, unique, key, columns }
+        Draft { payload: message.payload(), options: message.options().clone() }
     }
 
     /// Delays the message by this duration, by the server's clock; at most 36,500 days.
     #[must_use]
-    pub fn after(self, delay: Duration) -> Self {
-        Self { due: Due::After(delay), ..self }
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.options.due = Due::After(delay);
+        self
     }
 
     /// Makes the message due at this time by the server's clock, to the microsecond; at most 36,500
     /// days from now. A message with a past time is due at once.
     #[must_use]
-    pub fn at(self, time: SystemTime) -> Self {
-        Self { due: Due::At(time), ..self }
+    pub fn at(mut self, time: SystemTime) -> Self {
+        self.options.due = Due::At(time);
+        self
     }
 
     /// Adds a name and its value to the metadata, or replaces the value of the name.
     #[must_use]
-    pub fn with(self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
-        Self { metadata: self.metadata.with(name, text), ..self }
+    pub fn with(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        self.options.metadata = self.options.metadata.with(name, text);
+        self
     }
 
     /// Replaces the whole metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
     #[must_use]
-    pub fn metadata(self, metadata: Metadata) -> Self {
-        Self { metadata, ..self }
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.options.metadata = metadata;
+        self
     }
 
     /// Sets the priority, if the queue has priorities. Priority 0 is the lowest and the default.
     /// See [`Settings::aging`](crate::Settings::aging).
     #[must_use]
-    pub fn priority(self, priority: u8) -> Self {
-        Self { priority, ..self }
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.options.priority = priority;
+        self
     }
 
     /// Sets a key that no other message of the queue may have, until this message has ended or for
@@ -125,8 +122,9 @@ impl<P> Draft<P> {
     /// enqueued, or replaces it. The queue needs
     /// [`Settings::uniqueness`](crate::Settings::uniqueness).
     #[must_use]
-    pub fn unique(self, key: impl Into<Unique>) -> Self {
-        Self { unique: Some(Box::new(key.into())), ..self }
+    pub fn unique(mut self, key: impl Into<Unique>) -> Self {
+        self.options.unique = Some(Box::new(key.into()));
+        self
     }
 
     /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
@@ -134,8 +132,9 @@ impl<P> Draft<P> {
     /// handled one after another, in the order of their due times, even across failures, crashes
     /// and shutdowns.
     #[must_use]
-    pub fn key(self, key: impl Into<Box<str>>) -> Self {
-        Self { key: Some(key.into()), ..self }
+    pub fn key(mut self, key: impl Into<Box<str>>) -> Self {
+        self.options.key = Some(key.into());
+        self
     }
 
     /// Sets the value of a column that you added to the queue's table, as text in Postgres'
@@ -149,7 +148,7 @@ impl<P> Draft<P> {
     /// to insert into the column.
     #[must_use]
     pub fn column(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
-        self.columns.insert(name.into(), text.into());
+        self.options.columns.insert(name.into(), text.into());
         self
     }
 }
@@ -181,35 +180,51 @@ pub trait IntoDraft<T>: sealed::Parts<T> {}
 impl<T, M: sealed::Parts<T>> IntoDraft<T> for M {}
 
 pub(crate) mod sealed {
+    use std::collections::BTreeMap;
+
     use super::{Draft, Due, Metadata, NONE, Unique};
-    use std::{collections::BTreeMap, time::Duration};
+
+    /// Everything that a draft has besides its payload.
+    #[derive(Debug, Clone)]
+    pub struct DraftOptions {
+        pub due: Due,
+        pub metadata: Metadata,
+        pub priority: u8,
+        pub unique: Option<Box<Unique>>,
+        pub key: Option<Box<str>>,
+        pub columns: BTreeMap<Box<str>, Box<str>>,
+    }
 
     pub trait Parts<T> {
         fn payload(&self) -> &T;
 
-        fn due(&self) -> Due {
-            Due::After(Duration::ZERO)
-        }
-
-        fn metadata(&self) -> &Metadata {
+        fn options(&self) -> &DraftOptions {
             &NONE
         }
 
+        fn due(&self) -> Due {
+            self.options().due
+        }
+
+        fn metadata(&self) -> &Metadata {
+            &self.options().metadata
+        }
+
         fn priority(&self) -> u8 {
-            0
+            self.options().priority
         }
 
         fn unique(&self) -> Option<&Unique> {
-            None
+            self.options().unique.as_deref()
         }
 
         fn key(&self) -> Option<&str> {
-            None
+            self.options().key.as_deref()
         }
 
         /// Returns the values of columns that users added, if there are any.
         fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
-            None
+            Some(&self.options().columns).filter(|columns| !columns.is_empty())
         }
     }
 
@@ -230,28 +245,8 @@ pub(crate) mod sealed {
             &self.payload
         }
 
-        fn due(&self) -> Due {
-            self.due
-        }
-
-        fn metadata(&self) -> &Metadata {
-            &self.metadata
-        }
-
-        fn priority(&self) -> u8 {
-            self.priority
-        }
-
-        fn unique(&self) -> Option<&Unique> {
-            self.unique.as_deref()
-        }
-
-        fn key(&self) -> Option<&str> {
-            self.key.as_deref()
-        }
-
-        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
-            Some(&self.columns).filter(|columns| !columns.is_empty())
+        fn options(&self) -> &DraftOptions {
+            &self.options
         }
     }
 
@@ -260,28 +255,8 @@ pub(crate) mod sealed {
             self.payload
         }
 
-        fn due(&self) -> Due {
-            self.due
-        }
-
-        fn metadata(&self) -> &Metadata {
-            &self.metadata
-        }
-
-        fn priority(&self) -> u8 {
-            self.priority
-        }
-
-        fn unique(&self) -> Option<&Unique> {
-            self.unique.as_deref()
-        }
-
-        fn key(&self) -> Option<&str> {
-            self.key.as_deref()
-        }
-
-        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
-            Some(&self.columns).filter(|columns| !columns.is_empty())
+        fn options(&self) -> &DraftOptions {
+            &self.options
         }
     }
 
@@ -290,28 +265,8 @@ pub(crate) mod sealed {
             &self.payload
         }
 
-        fn due(&self) -> Due {
-            self.due
-        }
-
-        fn metadata(&self) -> &Metadata {
-            &self.metadata
-        }
-
-        fn priority(&self) -> u8 {
-            self.priority
-        }
-
-        fn unique(&self) -> Option<&Unique> {
-            self.unique.as_deref()
-        }
-
-        fn key(&self) -> Option<&str> {
-            self.key.as_deref()
-        }
-
-        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
-            Some(&self.columns).filter(|columns| !columns.is_empty())
+        fn options(&self) -> &DraftOptions {
+            &self.options
         }
     }
 }
@@ -323,7 +278,11 @@ mod tests {
     #[test]
     fn a_due_time_is_a_delay_or_a_negative_time() {
         let is = |draft: Draft<()>, number: f64| {
-            assert_eq!(draft.due.number().map(f64::to_bits).expect("within bounds"), number.to_bits(), "{draft:?}");
+            assert_eq!(
+                draft.options.due.number().map(f64::to_bits).expect("within bounds"),
+                number.to_bits(),
+                "{draft:?}"
+            );
         };
         let draft = || Draft::new(());
         is(draft(), 0.0);
@@ -335,7 +294,7 @@ mod tests {
             draft().after(MAX_DELAY + Duration::from_secs(1)),
             draft().at(SystemTime::UNIX_EPOCH + Duration::from_secs(260_000_000_000)),
         ] {
-            assert!(late.due.number().is_err(), "{late:?}");
+            assert!(late.options.due.number().is_err(), "{late:?}");
         }
     }
 }
