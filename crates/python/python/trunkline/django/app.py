@@ -32,7 +32,7 @@ class App(worker.App):
     with it. Under `async_to_sync`, as in tests, handlers share the caller's thread.
     """
 
-    _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does a worker when it starts"
+    _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does `manage.py trunkline_worker` when it starts"
 
     def __init__(self, alias: str = "default") -> None:
         _set_up()

@@ -42,7 +42,7 @@ class App:
     """
 
     #: The remedy for a missing queue, for error messages.
-    _remedy = "`await app.setup()` creates it, and so does a worker when it starts"
+    _remedy = "`await app.setup()` creates it, and so does `trunkline-worker` when it starts"
 
     def __init__(self, url: str = "") -> None:
         #: The address of the database. A change takes effect at the next use, for example in a
@@ -276,8 +276,8 @@ class App:
         processes: int | None = None,
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
-        """Runs a worker until the call is cancelled, or until :meth:`stop`. Then it shuts down
-        gracefully: running handlers may finish within ``shutdown_after``; after that their messages
+        """Runs a worker until the call is cancelled, or until :meth:`stop`. It creates nothing:
+        :meth:`setup` does, so await that first. At the end the worker shuts down gracefully: running handlers may finish within ``shutdown_after``; after that their messages
         are released, without counting an attempt. After :meth:`stop` it returns the counts of
         outcomes; a cancelled call raises ``CancelledError`` when the shutdown has ended.
         ``processes`` is the maximum number of running handlers of tasks with ``place="process"``,
