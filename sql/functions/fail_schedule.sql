@@ -10,7 +10,8 @@ declare
     clock timestamptz := clock_timestamp();
 begin
     update trunkline.schedule s
-    set owed_at = case when next is null then tick end, problem = problem, placed = s.placed or next is not null, placed_at = clock,
+    set owed_at = case when next is null then tick end, problem = problem, placed = s.placed or next is not null,
+        placed_at = case when next is null then clock else greatest(clock, tick) end, -- as in place_schedules
         next_at = coalesce(next, clock + least(greatest(clock - tick, interval '1 second'), interval '5 minutes'))
     where s.name = name and coalesce(s.owed_at, s.next_at) = tick;
 end $$;

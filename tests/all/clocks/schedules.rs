@@ -74,6 +74,28 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
+async fn tick_computed_before_the_clock_was_set_back_is_repaired() {
+    let clock = Clock::start().await;
+    clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = clock.db.queue("q").await.expect("opened");
+    queue.schedule(&Schedule::new("hour", "0 * * * *"), &2).await.expect("set");
+    clock.is_ahead_by(AHEAD[1]);
+    clock.say("begin").await;
+    clock.is_ahead_by(Duration::ZERO);
+    let place = "select trunkline.place_schedules(array[s.ctid], array[now() + interval '1 hour'], array[null::timestamptz], array[null::text])
+                 from trunkline.schedule s; commit";
+    clock.say(place).await;
+    assert!(clock.says_yes("select trunkline.right_schedules() = 1").await);
+    assert!(clock.says_yes("select next_at <= clock_timestamp() from trunkline.schedule").await);
+    // A tick that was claimed while the clock was ahead, and is given up afterwards.
+    let given_up = "update trunkline.schedule set next_at = now() + interval '2 hours';
+                    select trunkline.fail_schedule('hour', s.next_at, s.next_at + interval '1 hour', 'no') from trunkline.schedule s";
+    clock.say(given_up).await;
+    assert!(clock.says_yes("select trunkline.right_schedules() = 1").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(target_env = "musl", ignore = "needs a Rust that builds shared libraries, as musl's does not")]
 async fn clock_set_back_by_a_moment_repeats_no_tick() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Settings::new("int8")).await.expect("created");
