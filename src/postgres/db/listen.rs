@@ -12,9 +12,9 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     task::JoinHandle,
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_postgres::config::TargetSessionAttrs;
 use tracing::{debug, warn};
@@ -23,7 +23,7 @@ use super::{
     announced::{Announced, announce, running, withdraw},
     channels::{Channel, Heard, ListenedChannels},
     identity::is_same_database,
-    proof::{in_time, proof_channel, prove, silent},
+    proof::{in_time, proof_channel, prove, silent, suits},
     session::{Session, random},
 };
 use crate::{
@@ -39,6 +39,9 @@ use crate::{
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// The pause before another try if notifications do not arrive.
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
+/// The time in which all sessions of a server obey a changed setting. They read it one after
+/// another, so a call may meet a server that only reads before the listener does.
+const RELOADED: Duration = Duration::from_secs(1);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
 /// The listening task. The task ends if its runtime ends or if it panics. Waiting consumers then
@@ -137,7 +140,11 @@ impl Listener {
 
     /// Checks the connection, and replaces it if its server does not answer or no longer suits.
     pub fn doubt(&self) {
-        self.channels.doubts.notify_one();
+        self.doubts().notify_one();
+    }
+
+    pub fn doubts(&self) -> &Arc<Notify> {
+        &self.channels.doubts
     }
 
     /// Returns the outcome of the latest test, for a subscription to which no notification can
@@ -185,7 +192,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
         *all.tested() = Some(proof);
         all.deaf();
         drop(all);
-        tokio::time::sleep(rest).await;
+        sleep(rest).await;
     }
 }
 
@@ -251,7 +258,7 @@ async fn follow(
         ears.abort();
         return Ok(());
     };
-    let mut outcome = Err(silent());
+    let (mut outcome, mut checks_again) = (Err(silent()), None);
     loop {
         let Some(all) = channels.upgrade() else { break };
         changes.borrow_and_update();
@@ -276,14 +283,12 @@ async fn follow(
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                let checked = in_time(async {
-                    let suits = suits(session, attrs).await? && is_same_database(session, channels).await;
-                    listen_again(session, &listened).await.map(|()| suits)
-                });
-                if !matches!(checked.await, Ok(true)) {
-                    debug!("listener gets no reply, or its server no longer suits; connecting again");
-                    break;
-                }
+                if !still_suits(session, attrs, channels, &listened).await { break }
+                checks_again = (attrs != TargetSessionAttrs::Any).then(|| Instant::now() + RELOADED);
+            }
+            () = sleep_until(checks_again.unwrap_or_else(Instant::now)), if checks_again.is_some() => {
+                if !still_suits(session, attrs, channels, &listened).await { break }
+                checks_again = None;
             }
             () = sleep(announced.pause()), if announced.is_waiting() => {
                 let Ok(running) = in_time(running(session)).await else { break };
@@ -299,13 +304,22 @@ async fn follow(
     outcome
 }
 
-/// Returns false if the server no longer matches `target_session_attrs`, as after a switchover that
-/// leaves it running. `listen` succeeds on a read-only server, too.
-async fn suits(session: &Session, wanted: TargetSessionAttrs) -> Result<bool> {
-    if wanted == TargetSessionAttrs::Any {
-        return Ok(true);
+/// Returns false if the listening connection gets no reply, or its server no longer suits.
+async fn still_suits(
+    session: &Session,
+    attrs: TargetSessionAttrs,
+    channels: &Weak<ListenedChannels>,
+    listened: &[String],
+) -> bool {
+    let checked = in_time(async {
+        let suits = suits(session, attrs).await? && is_same_database(session, channels).await;
+        listen_again(session, listened).await.map(|()| suits)
+    });
+    let suits = matches!(checked.await, Ok(true));
+    if !suits {
+        debug!("listener gets no reply, or its server no longer suits; connecting again");
     }
-    Ok(session.is_read_only().await? == (wanted == TargetSessionAttrs::ReadOnly))
+    suits
 }
 
 /// Repeats `listen` for the first channel. The only effect is that `pg_stat_activity` shows it as

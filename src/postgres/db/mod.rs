@@ -207,12 +207,13 @@ impl Db {
         // class, because the first statement of a program usually describes a queue, and so uses
         // this class.
         let first = Session::open_now(&target, Waits::Briefly, Use::Common, main[0].load.clone()).await?;
-        let first = Arc::new(first);
+        let (first, listener) = (Arc::new(first), Listener::new(target.clone()));
+        first.doubt_with(listener.doubts());
         main[0].place.lock().await.session = Some(first.clone());
         let schema = target.schema.clone();
         Ok(Self(Arc::new(Inner {
             schema,
-            listener: Listener::new(target.clone()),
+            listener,
             rested: SyncMutex::new(Instant::now()),
             target,
             store: Default::default(),

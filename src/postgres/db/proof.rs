@@ -3,6 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::timeout};
+use tokio_postgres::config::TargetSessionAttrs;
 
 use super::session::{Session, Waits};
 use crate::{
@@ -40,6 +41,15 @@ pub(super) async fn prove(
 /// Waits for the reply to a statement on the listening connection.
 pub(super) async fn in_time<T>(statement: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(PROOF, statement).await.unwrap_or_else(|_| Err(silent()))
+}
+
+/// Returns false if the server no longer matches `target_session_attrs`, as after a switchover that
+/// leaves it running. `listen` succeeds on a read-only server, too.
+pub(super) async fn suits(session: &Session, wanted: TargetSessionAttrs) -> Result<bool> {
+    if wanted == TargetSessionAttrs::Any {
+        return Ok(true);
+    }
+    Ok(session.is_read_only().await? == (wanted == TargetSessionAttrs::ReadOnly))
 }
 
 /// Returns the error for a listening connection that was not tested in time.

@@ -5,12 +5,13 @@ use std::{
     borrow::Cow,
     future::Future,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use tokio::sync::Notify;
 use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
 use tracing::{debug, trace};
 
@@ -69,6 +70,8 @@ pub(crate) struct Session {
     writes: bool,
     /// True if the server has stopped accepting writes, so that the connection must be replaced.
     demoted: AtomicBool,
+    /// Wakes the check of the listening connection, which may lead to the same server.
+    doubts: OnceLock<Arc<Notify>>,
 }
 
 pub(super) fn random() -> u64 {
@@ -127,7 +130,8 @@ impl Session {
 
     /// Creates a session with the settings of its role.
     pub fn without_set_up(connection: Connection) -> Self {
-        Self { connection, load: Arc::default(), writes: false, demoted: AtomicBool::new(false) }
+        let (demoted, doubts) = (AtomicBool::new(false), OnceLock::new());
+        Self { connection, load: Arc::default(), writes: false, demoted, doubts }
     }
 
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
@@ -292,9 +296,18 @@ impl Session {
     /// Makes callers replace this connection if the failure shows that its server no longer accepts
     /// writes. Another server of the address may accept them.
     pub fn demote_after(&self, failure: &WireError) {
-        if self.writes && failure.is_read_only() {
-            self.demoted.store(true, Ordering::Relaxed);
+        if self.writes
+            && failure.is_read_only()
+            && !self.demoted.swap(true, Ordering::Relaxed)
+            && let Some(doubts) = self.doubts.get()
+        {
+            doubts.notify_one();
         }
+    }
+
+    /// Sets what this connection wakes when its server no longer accepts writes.
+    pub fn doubt_with(&self, doubts: &Arc<Notify>) {
+        let _ = self.doubts.set(doubts.clone());
     }
 
     pub fn connection(&self) -> &Connection {

@@ -157,6 +157,7 @@ impl Db {
     /// Checks a new connection, and notes it for [`Db::cancel_running`].
     pub(super) async fn admit(&self, session: Session) -> Result<Arc<Session>> {
         self.recognize(&session).await?;
+        session.doubt_with(self.0.listener.doubts());
         let session = Arc::new(session);
         self.note_opened(&session);
         Ok(session)
