@@ -158,6 +158,9 @@ impl Db {
     pub(super) async fn admit(&self, session: Session) -> Result<Arc<Session>> {
         self.recognize(&session).await?;
         session.doubt_with(self.0.listener.doubts());
+        if self.0.target.is_of_several {
+            self.0.listener.doubt(); // its server may have taken over from the listener's
+        }
         let session = Arc::new(session);
         self.note_opened(&session);
         Ok(session)
