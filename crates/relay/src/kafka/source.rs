@@ -19,7 +19,7 @@ use rdkafka::{
     statistics::Partition,
     types::RDKafkaErrorCode as Code,
 };
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::{task::spawn_blocking, time::timeout_at};
 
 use super::address;
 use crate::{
@@ -35,8 +35,7 @@ const WAIT: Duration = Duration::from_secs(1);
 const ASKED: Duration = Duration::from_secs(10);
 /// The maximum number of partitions whose ends are asked for at the same time.
 const ASKED_AT_ONCE: usize = 16;
-/// The number of events to handle per call while the source is idle. The client reports once a
-/// second, and calls are at most some 40 seconds apart.
+/// The number of events to handle per call while idle; the client reports once a second.
 const EVENTS: usize = 64;
 /// The interval between two searches for new partitions.
 const RENEWED: Duration = Duration::from_secs(60);
@@ -118,8 +117,7 @@ impl KafkaSource {
             .ok_or_else(|| Error::bad_position(&self.broker, after.unwrap_or_default()))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
-        // Assigns an offset to each partition now. So the source detects messages that the topic
-        // drops before the first read.
+        // Now, so that the source detects messages that the topic drops before the first read.
         let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
         for (partition, (first, _)) in self.ends(unknown).await? {
             self.next.insert(partition, first);
@@ -170,15 +168,13 @@ impl KafkaSource {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {
-            // Assigns all partitions again, so that the client drops messages that it buffered for
-            // another position.
+            // The client drops messages that it buffered for another position.
             self.assign(after).await?;
         }
-        // If this read ends early, the next one assigns the partitions again.
-        self.assigned = false;
-        let (mut read, mut bytes) = (Vec::new(), 0);
-        let consumer = self.consumer.clone();
-        let mut next = timeout(WAIT, consumer.recv()).await.ok();
+        self.assigned = false; // if this read ends early, the next one assigns again
+        let (mut read, mut bytes, mut cut) = (Vec::new(), 0, None);
+        let (consumer, until) = (self.consumer.clone(), tokio::time::Instant::now() + WAIT);
+        let mut next = timeout_at(until, consumer.recv()).await.ok();
         while let Some(one) = next.take() {
             match one {
                 Ok(message) => match self.incoming(&message) {
@@ -189,16 +185,22 @@ impl KafkaSource {
                     Err(_) if !read.is_empty() => return Ok(read),
                     Err(error) => return Err(error),
                 },
+                // An outage leaves a report of each failed try to connect. Messages may follow.
+                Err(error) if is_lost(&error) => cut = Some(error),
                 // Returns the messages that were read; the next read reports the error.
                 Err(_) if !read.is_empty() => return Ok(read),
                 Err(error) => return Err(self.failed(&error).await),
             }
-            if read.len() < most && bytes < BYTES {
+            if read.is_empty() {
+                next = timeout_at(until, consumer.recv()).await.ok();
+            } else if read.len() < most && bytes < BYTES {
                 next = consumer.recv().now_or_never();
             }
         }
-        if let Some(last) = read.last() {
-            self.at = Some(last.position.clone());
+        match (read.last(), cut) {
+            (Some(last), _) => self.at = Some(last.position.clone()),
+            (None, Some(error)) => return Err(self.said(error)),
+            (None, None) => {}
         }
         self.assigned = true;
         Ok(read)
@@ -265,8 +267,13 @@ impl Source for KafkaSource {
     }
 }
 
-/// Returns the headers as metadata. The client returns names as text, and panics if a name is not
-/// UTF-8.
+/// Returns true for a report of a lost connection, which the client opens again by itself.
+fn is_lost(error: &KafkaError) -> bool {
+    let codes = [Code::BrokerTransportFailure, Code::AllBrokersDown, Code::Resolve, Code::OperationTimedOut];
+    error.rdkafka_error_code().is_some_and(|code| codes.contains(&code))
+}
+
+/// Returns the headers as metadata. The client panics if a name is not UTF-8.
 fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static str> {
     let all = || -> Vec<_> {
         let value = |value: Option<_>| value.map_or(Value::Null, Value::of);

@@ -1,7 +1,11 @@
 //! Processes are killed, stopped, restarted or disconnected while they work. A relay out of a queue
 //! loses no message and keeps the order of keys. A relay into a queue also creates no duplicates.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use trunkline_embedded::{Hold, Stop};
 use trunkline_relay::Raw;
@@ -189,4 +193,29 @@ async fn rabbitmq_gets_every_message_in_key_order_whatever_is_killed() {
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
 async fn messages_from_rabbitmq_stream_arrive_once_whatever_is_killed() {
     inward(Kind::Rabbitmq).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Kafka: see .ci/brokers"]
+async fn kafka_is_read_again_soon_after_a_long_outage() {
+    let mut stage = Stage::set(Kind::Kafka, false).await;
+    stage.write(1).await;
+    let mut relay = stage.inward();
+    let progress = relay.begun().await;
+    stage.filled(10).await;
+    stage.broker.kill();
+    // Meanwhile the client leaves a report of each failed try to connect.
+    let failures = Mutex::new(BTreeSet::new());
+    within(Duration::from_secs(60), "reads fail again and again", async || {
+        let mut failures = failures.lock().expect("no panic");
+        failures.extend(progress.last_error().map(|(at, _)| at));
+        failures.len() >= 5
+    })
+    .await;
+    stage.broker.start_again();
+    stage.write(1).await;
+    let back = Instant::now();
+    stage.filled(20).await;
+    assert!(back.elapsed() < Duration::from_secs(20), "{:?}", back.elapsed());
+    relay.end().await.expect("a clean end");
 }
