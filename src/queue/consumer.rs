@@ -151,14 +151,14 @@ impl<T: Payload> Consumer<T> {
     ///
     /// For rare messages that must arrive fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
-        self.until_some(request.into().without_lease()?, DequeueMode::Take).await
+        Ok(self.until_some(request.into().without_lease()?, DequeueMode::Take).await?.messages)
     }
 
     /// Waits, without a limit or for at most [`Dequeue::within`], then leases up to `n` messages
     /// like [`Queue::lease`]. With `n` = 0 it returns at once.
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into();
-        self.until_some(request, DequeueMode::Lease(request.lease())).await
+        Ok(self.until_some(request, DequeueMode::Lease(request.lease())).await?.messages)
     }
 
     /// Acknowledges `done`, waits, and leases up to `n` messages, as [`Queue::ack_and_lease`] does.
@@ -189,7 +189,7 @@ impl<T: Payload> Consumer<T> {
         let messages = self.queue.readable(dequeued);
         if n > 0 && messages.is_empty() {
             return match self.until_some(request, DequeueMode::Lease(request.lease())).await {
-                Ok(messages) => Ok((messages, lost)),
+                Ok(found) => Ok((found.messages, lost)),
                 Err(error) if is_acknowledged => {
                     warn!(queue = self.queue.shared.name(), %error, "messages were acknowledged, but none could be leased");
                     Ok((Vec::new(), lost))

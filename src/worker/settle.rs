@@ -164,15 +164,17 @@ impl<T: Payload> Station<T> {
     /// Renews leases, and notifies the handlers whose leases are lost. Returns false if a lease was
     /// not renewed. That is a warning only if `is_first` is set, because more tries follow.
     pub async fn renew(&self, leases: &[Lease], lease: Duration, is_first: bool) -> bool {
+        let asked = Instant::now();
         let failed = match lost_of(self.queue.extend_unlocked(leases, lease).await) {
             Ok(lost) => {
-                self.held().renewed(leases, &lost, Instant::now());
+                self.held().renewed(leases, &lost, asked);
                 return true;
             }
             Err(error) if error.is_refusal() && leases.len() > 1 => {
+                let asked = Instant::now();
                 let apart = Apart::of(leases, async |one| self.queue.extend_unlocked(&[one], lease).await).await;
                 let lost: Vec<i64> = apart.lost.iter().map(|lease| lease.id).collect();
-                self.held().renewed(&[&apart.ended[..], &apart.lost].concat(), &lost, Instant::now());
+                self.held().renewed(&[&apart.ended[..], &apart.lost].concat(), &lost, asked);
                 apart.failed
             }
             Err(error) => leases.iter().map(|lease| (*lease, error.clone())).collect(),

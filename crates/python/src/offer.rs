@@ -91,10 +91,12 @@ impl Dequeued {
         Self { owner: Owner::this(), state, leased: None, watch: Mutex::default() }
     }
 
-    /// Creates the value for messages that were leased just now, for the time `lease`. Call this
-    /// function within the runtime.
+    /// Creates the value for messages that were leased for the time `lease`. Call this function
+    /// within the runtime.
     pub fn leased(offer: trunkline::Offer<Raw>, queue: Queue<Raw>, lease: Duration) -> Self {
-        let (is_empty, half) = (offer.is_empty(), Instant::now() + lease / 2);
+        // The reply may have arrived long after the lease began.
+        let asked = offer.asked().map_or_else(Instant::now, Instant::from_std);
+        let (is_empty, half) = (offer.is_empty(), asked + lease / 2);
         let mut this = Self::taken(offer);
         this.leased = Some(Leased { queue, lease, half });
         if !is_empty {

@@ -47,6 +47,14 @@ impl<T: Payload> Offer<T> {
         self.count
     }
 
+    /// Returns the time before the first statement was sent. A lease of the messages ends no earlier
+    /// than its time after it. Returns `None` if no statement was sent.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn asked(&self) -> Option<std::time::Instant> {
+        self.pages.first().map(|page| page.asked)
+    }
+
     /// Returns true if the only message has an expired lease, and was therefore returned alone.
     pub(crate) fn is_apart(&self) -> bool {
         self.pages.first().is_some_and(Batches::is_apart)

@@ -13,7 +13,8 @@ use crate::{
     queue::{
         batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Message, dequeue::Dequeue, payload::Payload},
+        message::{dequeue::Dequeue, payload::Payload},
+        verbs::lease::Found,
         wait::{
             Step,
             linger::{Linger, Rings},
@@ -23,7 +24,7 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    pub(super) async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Vec<Message<T>>> {
+    pub(super) async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Found<T>> {
         let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
@@ -33,25 +34,25 @@ impl<T: Payload> Consumer<T> {
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
-                true => Ok((Vec::new(), true)),
+                true => Ok(Found::nothing()),
                 false => self.queue.dequeue(n, how, until).await,
             };
             let found = match outcome {
-                Ok((found, _)) if found.is_empty() && n > 0 => {
+                Ok(found) if found.messages.is_empty() && n > 0 => {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         return Ok(found);
                     }
                     self.wait(Some((n, how)), rings, until).await.and_then(|wake_up| self.met(wake_up))
                 }
-                Ok((found, is_short)) => {
-                    self.dequeued(rings, None, is_short);
+                Ok(found) => {
+                    self.dequeued(rings, None, found.is_short);
                     Ok(Some(found))
                 }
                 Err(error) => Err(error),
             };
             match found {
                 Ok(Some(found)) => {
-                    if !found.is_empty() || n == 0 {
+                    if !found.messages.is_empty() || n == 0 {
                         self.found();
                     }
                     return Ok(found);
@@ -118,15 +119,15 @@ impl<T: Payload> Consumer<T> {
 
     /// Returns the messages that ended a wait, or no messages if the time was up. Returns `None` if
     /// the consumer must dequeue again.
-    fn met(&mut self, wake_up: WakeUp) -> Result<Option<Vec<Message<T>>>> {
+    fn met(&mut self, wake_up: WakeUp) -> Result<Option<Found<T>>> {
         match wake_up {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
-                Ok((!found.is_empty()).then_some(found)) // dequeues again if all messages were unreadable
+                Ok((!found.messages.is_empty()).then_some(found)) // dequeues again if all messages were unreadable
             }
             WakeUp::MayBeDue => Ok(None),
-            WakeUp::TimeIsUp => Ok(Some(Vec::new())),
+            WakeUp::TimeIsUp => Ok(Some(Found::nothing())),
         }
     }
 

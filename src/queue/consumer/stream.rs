@@ -21,7 +21,7 @@ use super::Consumer;
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::dequeues::PAGE,
+        batch::dequeues::{DequeueMode, PAGE},
         handle::Shared,
         message::{Message, dequeue::Dequeue, payload::Payload},
     },
@@ -229,10 +229,11 @@ impl<T: Payload> Filler<T> {
         let (mut until, mut pause) = (Instant::now(), PAUSE.0);
         loop {
             match buffer.waiting() {
-                (true, _) => match lent.lease(request).await {
-                    Ok(messages) => {
-                        (until, pause) = (Instant::now() + lease / 2, PAUSE.0);
-                        buffer.put(Ok(messages));
+                (true, _) => match lent.until_some(request, DequeueMode::Lease(request.lease())).await {
+                    Ok(found) => {
+                        let asked = found.asked.map_or_else(Instant::now, Instant::from_std);
+                        (until, pause) = (asked + lease / 2, PAUSE.0);
+                        buffer.put(Ok(found.messages));
                     }
                     Err(error) => {
                         buffer.put(Err(error));

@@ -154,12 +154,12 @@ async fn answer(shared: &Arc<Shared>, mut calls: Vec<AckAndLease>, outcome: Resu
         }
         let Some(how) = others.first().map(|call| call.how) else { return };
         page = match others.iter().map(|call| call.n).sum() {
-            0 => Ok(Batches::of(Vec::new(), how, shared.clone())),
+            0 => Ok(Batches::of(Vec::new(), how, Instant::now(), shared.clone())),
             n => shared.dequeue_now(n, how).await,
         }
         .unwrap_or_else(|error| {
             warn!(queue = shared.name(), %error, "messages were acknowledged, but no others could be leased");
-            Batches::of(Vec::new(), how, shared.clone())
+            Batches::of(Vec::new(), how, Instant::now(), shared.clone())
         });
         calls = others;
     }

@@ -189,6 +189,7 @@ impl Shared {
             }
         }
         dequeued.unread = dequeued.unreadable.iter().map(Unreadable::count).sum();
+        dequeued.asked = pages.first().map(|page| page.asked);
         dequeued.has_stopped = pages.last().is_some_and(|page| page.has_stopped);
         Ok(dequeued)
     }
@@ -332,13 +333,15 @@ pub(crate) struct Dequeued<T> {
     pub unreadable: Vec<Unreadable>,
     /// The number of unreadable messages, including those that are being put back.
     pub unread: usize,
+    /// The time before the first statement was sent.
+    pub asked: Option<Instant>,
     /// True if the last statement stopped because it had buried many messages. Others may be due.
     pub has_stopped: bool,
 }
 
 impl<T> Default for Dequeued<T> {
     fn default() -> Self {
-        Self { messages: Vec::new(), unreadable: Vec::new(), unread: 0, has_stopped: false }
+        Self { messages: Vec::new(), unreadable: Vec::new(), unread: 0, asked: None, has_stopped: false }
     }
 }
 

@@ -22,31 +22,48 @@ use crate::{
 /// The delay before an unreadable message is due again, for a consumer that can read it.
 pub(crate) const UNREADABLE_AGAIN: Duration = Duration::from_secs(1);
 
+/// The readable messages of a dequeue.
+pub(crate) struct Found<T> {
+    pub messages: Vec<Message<T>>,
+    /// True if no other message is due.
+    pub is_short: bool,
+    /// The time before the statement was sent, if there was one. A lease of the messages ends no
+    /// earlier than its time after it.
+    pub asked: Option<Instant>,
+}
+
+impl<T> Found<T> {
+    pub fn nothing() -> Self {
+        Self { messages: Vec::new(), is_short: true, asked: None }
+    }
+}
+
 impl<T: Payload> Queue<T> {
     /// Dequeues up to `n` messages. Returns no messages if no readable message is due, or if it has
-    /// buried messages until `until`. Also returns true if no other message is due.
+    /// buried messages until `until`.
     pub(crate) async fn dequeue(
         &self,
         n: usize,
         how: DequeueMode,
         until: Option<tokio::time::Instant>,
-    ) -> Result<(Vec<Message<T>>, bool)> {
+    ) -> Result<Found<T>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
             let is_over = || until.is_some_and(|until| tokio::time::Instant::now() >= until);
             let may_find_others = dequeued.unread > 0 || dequeued.has_stopped && !is_over();
-            let is_short = dequeued.is_short_of(n);
+            let (is_short, asked) = (dequeued.is_short_of(n), dequeued.asked);
             let messages = self.readable(dequeued);
             if !messages.is_empty() || !may_find_others {
-                return Ok((messages, is_short));
+                return Ok(Found { messages, is_short, asked });
             }
         }
     }
 
     /// Decodes this consumer's messages from a statement that served several consumers.
-    pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
-        let count = batches.size;
-        Ok(self.readable(self.shared.open(vec![batches], count)?))
+    pub(crate) fn open(&self, batches: Batches) -> Result<Found<T>> {
+        let (count, asked) = (batches.size, Some(batches.asked));
+        let messages = self.readable(self.shared.open(vec![batches], count)?);
+        Ok(Found { messages, is_short: false, asked })
     }
 
     /// Leases up to `n` messages, oldest first, for the queue's lease time or for the time in the
@@ -67,7 +84,7 @@ impl<T: Payload> Queue<T> {
     /// ([`Dequeue::within`]): only a [`Consumer`](crate::Consumer) waits.
     pub async fn lease(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?;
-        Ok(self.dequeue(request.n(), DequeueMode::Lease(request.lease()), None).await?.0)
+        Ok(self.dequeue(request.n(), DequeueMode::Lease(request.lease()), None).await?.messages)
     }
 
     /// Returns the readable messages, and fails the attempts of unreadable ones.

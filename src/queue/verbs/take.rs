@@ -24,6 +24,6 @@ impl<T: Payload> Queue<T> {
     /// only a [`Consumer`](crate::Consumer) waits.
     pub async fn take(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?.without_lease()?;
-        Ok(self.dequeue(request.n(), DequeueMode::Take, None).await?.0)
+        Ok(self.dequeue(request.n(), DequeueMode::Take, None).await?.messages)
     }
 }

@@ -14,8 +14,9 @@ use crate::{
 };
 
 impl<T> Held<T> {
-    /// Adds leased messages; `now` is the time when the reply arrived. On the server, the leases
-    /// began, and end, slightly earlier. Renewals leave enough time for that difference.
+    /// Adds leased messages; `now` is the time when the reply arrived. The leases began after
+    /// [`Held::fetching`], so they end no earlier than the lease time after it, however late the
+    /// reply arrives.
     pub fn leased(&mut self, messages: Vec<Message<T>>, unreadable: Vec<Unreadable>, now: Instant) {
         if self.waiting.is_empty() {
             self.started = now; // without a waiting message, no message could start earlier
@@ -27,16 +28,13 @@ impl<T> Held<T> {
         if let Some(order) = &mut self.order {
             order.arriving(is_ending);
         }
-        // If keys have a rate, the partition's next worker relies on the latest time at which this
-        // worker may start a message.
-        let (until, limited_until) = (now + self.lease, self.asked + self.lease);
+        let until = self.asked + self.lease;
         let mut unreadable = unreadable.into_iter().peekable();
         for (before, message) in messages.into_iter().enumerate() {
             while let Some(next) = unreadable.next_if(|next| next.readable_before <= before) {
                 self.fail(&next, now);
             }
             let group = self.groups.arrive(message.lease());
-            let until = if message.rate.is_some() { limited_until } else { until };
             let bytes = self.limit.as_mut().map(|limit| limit.hold(&message));
             let new = Prefetched { message, group, until, bytes };
             let arrival = match &mut self.order {
@@ -61,7 +59,7 @@ impl<T> Held<T> {
 
     /// Fails the attempt of an unreadable message, or of each message in an unreadable row.
     fn fail(&mut self, unreadable: &Unreadable, now: Instant) {
-        let (until, row) = (now + self.lease, (unreadable.count() > 1).then_some(unreadable.id));
+        let (until, row) = (self.asked + self.lease, (unreadable.count() > 1).then_some(unreadable.id));
         for (lease, key) in unreadable.leases_and_keys() {
             let group = self.groups.arrive(lease);
             if let (Some(order), Some(key)) = (&mut self.order, key) {

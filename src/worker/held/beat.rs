@@ -117,15 +117,15 @@ impl<T> Held<T> {
         renew
     }
 
-    /// Records that leases were renewed; `now` is the time when the reply arrived. Notifies the
-    /// handlers whose leases are lost.
-    pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
+    /// Records that leases were renewed; `asked` is the time before the request, because the reply
+    /// may arrive long after the renewal. Notifies the handlers whose leases are lost.
+    pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], asked: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());
         for waiting in kept {
             let lease = waiting.message.lease();
             if leases.contains(&lease) && !lost.contains(&lease.id) {
-                waiting.until = waiting.until.max(now + self.lease);
+                waiting.until = waiting.until.max(asked + self.lease);
             }
         }
         for hand in &mut self.hands {
@@ -134,7 +134,7 @@ impl<T> Held<T> {
                     running.lost = true;
                     hand.told.iter().for_each(|told| told.lose());
                 } else {
-                    running.until = running.until.max(now + self.lease);
+                    running.until = running.until.max(asked + self.lease);
                 }
             }
         }

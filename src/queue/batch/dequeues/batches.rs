@@ -1,6 +1,6 @@
 //! Dequeued rows that are being passed to a caller.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Instant};
 
 use super::distribute::distribute;
 use crate::postgres::wire::Row;
@@ -29,17 +29,19 @@ pub(crate) struct Batches {
     /// The number of messages in these rows.
     pub size: usize,
     pub how: DequeueMode,
+    /// The time before the statement was sent. Leases end no earlier than their time after it.
+    pub asked: Instant,
     /// True if the statement stopped because it had buried many messages. Others may be due.
     pub has_stopped: bool,
     queue: Arc<dyn PutBack>,
 }
 
 impl Batches {
-    pub fn of(mut rows: Vec<Row>, how: DequeueMode, queue: Arc<dyn PutBack>) -> Self {
+    pub fn of(mut rows: Vec<Row>, how: DequeueMode, asked: Instant, queue: Arc<dyn PutBack>) -> Self {
         // The last row has no id if the statement stopped.
         let has_stopped = rows.pop_if(|row| matches!(row.read::<Option<i64>>(0), Ok(None))).is_some();
         let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
-        Self { rows, size, how, has_stopped, queue }
+        Self { rows, size, how, asked, has_stopped, queue }
     }
 
     /// Returns true if a message whose last lease expired was returned alone. Others may be due.
@@ -62,7 +64,7 @@ impl Batches {
         }
         let parts = distribute(std::mem::take(&mut self.rows), asks);
         let part = |rows| {
-            let mut part = Self::of(rows, self.how, self.queue.clone());
+            let mut part = Self::of(rows, self.how, self.asked, self.queue.clone());
             part.has_stopped = self.has_stopped;
             part
         };

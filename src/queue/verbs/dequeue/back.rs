@@ -146,7 +146,7 @@ impl Shared {
         began: Instant,
         span: &Span,
     ) -> Batches {
-        let batches = Batches::of(rows, how, self.clone());
+        let batches = Batches::of(rows, how, began, self.clone());
         span.record("got", batches.size);
         match how {
             DequeueMode::Take => self.metrics.taken(batches.size, began),
