@@ -211,8 +211,8 @@ impl Statements {
             shift: of("shift", include_str!("../../sql/statements/shift.sql")),
             set_schedule: of("set_schedule", include_str!("../../sql/statements/set_schedule.sql")),
             inserts: kind.inserts(&of),
-            lanes: of("lanes", include_str!("../../sql/statements/partitioned/lanes.sql")),
-            lanes_in: of("lanes_in", include_str!("../../sql/statements/partitioned/lanes_in.sql")),
+            lanes: of("lease", include_str!("../../sql/statements/partitioned/lanes.sql")),
+            lanes_in: of("look", include_str!("../../sql/statements/partitioned/lanes_in.sql")),
             leave: of("leave", include_str!("../../sql/statements/partitioned/leave.sql")),
             line: of("line", include_str!("../../sql/statements/partitioned/line.sql")),
         }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tracing::warn;
 
 use super::{draft::Missed, expression::Expression, ticks::Ticks};
 use crate::{
@@ -30,6 +29,8 @@ pub(super) struct Claimed {
     /// False if this process cannot read the schedule's columns. Another process may be able to,
     /// because it has a later version or more time zones.
     pub is_read: bool,
+    /// True if there are ticks that are left out, because too many were missed.
+    pub has_dropped: bool,
     /// The lag of the first tick.
     pub late: Duration,
 }
@@ -61,7 +62,8 @@ impl Claimed {
     /// schedule.
     pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
         let (ticks, late) = (Vec::new(), Duration::ZERO);
-        let mut claimed = Self { tid, name, queue, first, ticks, next: NEVER, problem: None, is_read: true, late };
+        let (problem, is_read, has_dropped) = (None, true, false);
+        let mut claimed = Self { tid, name, queue, first, ticks, next: NEVER, problem, is_read, has_dropped, late };
         let now = timestamp(clock);
         match (Expression::parse(&expression, &zone), Missed::of(&missed)) {
             (Ok(expression), Ok(missed)) => {
@@ -73,9 +75,7 @@ impl Claimed {
                     Some(first) if first <= now => expression.ticks(missed, first, now),
                     next => Ticks { now: Vec::new(), has_dropped: false, next },
                 };
-                if ticks.has_dropped {
-                    warn!(schedule = claimed.name, "too many ticks were missed; the earliest are left out");
-                }
+                claimed.has_dropped = ticks.has_dropped;
                 claimed.next = ticks.next.map_or(NEVER, time_of);
                 claimed.late =
                     ticks.now.first().map_or(Duration::ZERO, |tick| now.duration_since(*tick).unsigned_abs());
@@ -117,7 +117,7 @@ mod tests {
             let (tid, name, queue) = Default::default();
             let ticks = vec![Timestamp::UNIX_EPOCH; *ticks];
             let (problem, is_read, late) = (None, true, Duration::ZERO);
-            Claimed { tid, name, queue, first: NEVER, ticks, next: NEVER, problem, is_read, late }
+            Claimed { tid, name, queue, first: NEVER, ticks, next: NEVER, problem, is_read, has_dropped: false, late }
         });
         let fitting = fitting(all).len();
         (fitting, looked)

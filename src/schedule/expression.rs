@@ -73,8 +73,37 @@ fn found(system: &TimeZoneDatabase, zone: &str) -> Result<TimeZone> {
 
 fn cron(text: &str, fields: &str, zone: TimeZone) -> Result<Expression> {
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-    let cron: Cron = parser.parse(fields.trim()).map_err(|error| no_expression(text, &error.to_string()))?;
+    let cron: Cron = parser.parse(fields.trim()).map_err(|error| {
+        let why = wrong_field(&parser, fields).unwrap_or_else(|| error.to_string());
+        no_expression(text, &why)
+    })?;
     Ok(Expression::Cron(Box::new(Fields::new(cron, zone))))
+}
+
+/// Returns the name of the first field that is wrong by itself, and the reason.
+fn wrong_field(parser: &CronParser, fields: &str) -> Option<String> {
+    const NAMES: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
+    let words: Vec<&str> = fields.split_whitespace().collect();
+    let names = NAMES.get(NAMES.len().checked_sub(words.len())?..).filter(|names| names.len() >= 5)?;
+    let error_of = |at: usize, word: &str| {
+        let mut alone = vec!["*"; words.len()];
+        alone[at] = word;
+        parser.parse(&alone.join(" ")).err()
+    };
+    let (at, error) = (0..words.len()).find_map(|at| Some((at, error_of(at, words[at])?)))?;
+    let (name, word) = (names[at], words[at]);
+    let wraps = word.split(',').any(|part| {
+        let ends = part.split('/').next().and_then(|range| range.split_once('-'));
+        ends.is_some_and(|(first, last)| {
+            error_of(at, first).is_none() && error_of(at, last).is_none() && error_of(at, part).is_some()
+        })
+    });
+    Some(match wraps {
+        true => {
+            format!("{name} {word:?}: a range cannot pass the end of its field; list its two parts, as in 22-23,0-3")
+        }
+        false => format!("{name} {word:?}: {}", error.to_string().trim_end_matches('.')),
+    })
 }
 
 fn every(text: &str, n: u64, unit: &str) -> Result<Expression> {

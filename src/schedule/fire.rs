@@ -200,6 +200,9 @@ fn told(db: &Db, claimed: &[Claimed]) {
     for one in claimed.iter().filter(|one| !one.ticks.is_empty()) {
         metric::ticked(&one.queue, &shard, one.ticks.len(), one.late);
     }
+    for one in claimed.iter().filter(|one| one.has_dropped) {
+        warn!(schedule = one.name, "too many ticks were missed; the earliest are left out");
+    }
 }
 
 #[cfg(test)]

@@ -110,21 +110,14 @@ mod with_brokers {
     };
 
     pub async fn run(args: Args, database: &Database) -> Result<()> {
-        let mut stop = Stop::on_signals()?;
+        let stop = Stop::on_signals()?;
         let aside = ErrorLines::start();
         let lines = aside.clone();
         warnings::show_with(move |line| lines.say(line), !database.quiet);
         let (unwritable, note) = (CancellationToken::new(), aside.clone());
-        let noted = unwritable.clone();
-        let asked = async move {
-            tokio::select! {
-                () = stop.asked() => {}
-                () = noted.cancelled() => note.say("standard output cannot be written to: the relay ends"),
-            }
-        };
-        let ended = carry(&args, database, asked, args.json.then_some(&unwritable)).await;
+        let ended = carry(&args, database, stop, note, args.json.then_some(&unwritable)).await;
         aside.end();
-        let ((shown, written), name) = ended?;
+        let Some(((shown, written), name)) = ended? else { return Ok(()) };
         if !database.quiet {
             let arrived = if args.from.is_some() { "received" } else { "confirmed" };
             let (confirmed, refused) = (thousands(shown.confirmed()), thousands(shown.refused()));
@@ -136,24 +129,35 @@ mod with_brokers {
     /// The relay's progress, and the error of printing it, unless the reader has gone.
     type Ended = (Arc<Progress>, Result<()>);
 
-    /// Runs the relay until `asked` ends. Returns its progress and the queue's name.
+    /// Runs the relay until a signal arrives, or the progress cannot be printed. Returns its
+    /// progress and the queue's name, or `None` if the signal arrived before the relay was
+    /// connected.
     async fn carry<'a>(
         args: &'a Args,
         database: &Database,
-        asked: impl Future<Output = ()>,
+        mut stop: Stop,
+        note: ErrorLines,
         unwritable: Option<&CancellationToken>,
-    ) -> Result<(Ended, &'a String)> {
-        match (&args.queue, &args.from) {
+    ) -> Result<Option<(Ended, &'a String)>> {
+        let (mut asked, cannot_write) = (stop.clone(), unwritable.cloned().unwrap_or_default());
+        let asked = async move {
+            tokio::select! {
+                () = asked.asked() => {}
+                () = cannot_write.cancelled() => note.say("standard output cannot be written to: the relay ends"),
+            }
+        };
+        let (ended, name) = match (&args.queue, &args.from) {
             (Some(queue), _) => {
-                let relay = out(args, queue, database).await?;
-                Ok((Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, queue))
+                let Some(relay) = stop.or_connected(out(args, queue, database)).await? else { return Ok(None) };
+                (Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, queue)
             }
             (None, Some(address)) => {
-                let relay = inward(args, address, database).await?;
-                Ok((Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, &args.to))
+                let Some(relay) = stop.or_connected(inward(args, address, database)).await? else { return Ok(None) };
+                (Box::pin(until(relay.progress(), unwritable, relay.run(asked))).await?, &args.to)
             }
-            (None, None) => Err(Error::usage("name a queue, or --from ADDRESS")),
-        }
+            (None, None) => return Err(Error::usage("name a queue, or --from ADDRESS")),
+        };
+        Ok(Some((ended, name)))
     }
 
     /// Sends lines to the thread that writes to standard error. That thread is separate, because a

@@ -38,6 +38,14 @@ impl Stop {
         *self.0.borrow()
     }
 
+    /// Connects to servers, unless a signal asks the program to stop: then returns `None`.
+    pub async fn or_connected<R>(&mut self, connecting: impl Future<Output = Result<R>>) -> Result<Option<R>> {
+        tokio::select! {
+            connected = connecting => connected.map(Some),
+            () = self.asked() => Ok(None),
+        }
+    }
+
     /// Waits until a signal asks the program to stop.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {

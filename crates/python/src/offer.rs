@@ -95,7 +95,7 @@ impl Dequeued {
     /// within the runtime.
     pub fn leased(offer: trunkline::Offer<Raw>, queue: Queue<Raw>, lease: Duration) -> Self {
         // The reply may have arrived long after the lease began.
-        let asked = offer.asked().map_or_else(Instant::now, Instant::from_std);
+        let asked = offer.asked().unwrap_or_else(Instant::now);
         let (is_empty, half) = (offer.is_empty(), asked + lease / 2);
         let mut this = Self::taken(offer);
         this.leased = Some(Leased { queue, lease, half });
@@ -137,7 +137,7 @@ impl Dequeued {
             return;
         }
         // Decoding the payload of a single message may have taken so long that it would be late.
-        let until = (*half).max(Instant::now() + *lease / 8);
+        let until = (*half).max(Instant::now() + *lease / 8).min(*half + *lease / 2);
         *lock(&self.state) = State::Ahead { leases, until, begun: None };
         self.watch(until);
     }

@@ -47,11 +47,11 @@ impl<T: Payload> Offer<T> {
         self.count
     }
 
-    /// Returns the time before the first statement was sent. A lease of the messages ends no earlier
-    /// than its time after it. Returns `None` if no statement was sent.
+    /// Returns the time before the first statement was sent, if one was sent. A lease of the
+    /// messages ends no earlier than its time after it.
     #[doc(hidden)]
     #[must_use]
-    pub fn asked(&self) -> Option<std::time::Instant> {
+    pub fn asked(&self) -> Option<Instant> {
         self.pages.first().map(|page| page.asked)
     }
 

@@ -14,7 +14,7 @@ use crate::{
         batch::dequeues::DequeueMode,
         handle::Queue,
         message::{dequeue::Dequeue, payload::Payload},
-        verbs::lease::Found,
+        verbs::lease::Delivered,
         wait::{
             Step,
             linger::{Linger, Rings},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    pub(super) async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Found<T>> {
+    pub(super) async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Delivered<T>> {
         let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
@@ -34,7 +34,7 @@ impl<T: Payload> Consumer<T> {
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
-                true => Ok(Found::nothing()),
+                true => Ok(Delivered::nothing()),
                 false => self.queue.dequeue(n, how, until).await,
             };
             let found = match outcome {
@@ -119,7 +119,7 @@ impl<T: Payload> Consumer<T> {
 
     /// Returns the messages that ended a wait, or no messages if the time was up. Returns `None` if
     /// the consumer must dequeue again.
-    fn met(&mut self, wake_up: WakeUp) -> Result<Option<Found<T>>> {
+    fn met(&mut self, wake_up: WakeUp) -> Result<Option<Delivered<T>>> {
         match wake_up {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
@@ -127,7 +127,7 @@ impl<T: Payload> Consumer<T> {
                 Ok((!found.messages.is_empty()).then_some(found)) // dequeues again if all messages were unreadable
             }
             WakeUp::MayBeDue => Ok(None),
-            WakeUp::TimeIsUp => Ok(Some(Found::nothing())),
+            WakeUp::TimeIsUp => Ok(Some(Delivered::nothing())),
         }
     }
 

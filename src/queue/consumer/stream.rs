@@ -231,7 +231,7 @@ impl<T: Payload> Filler<T> {
             match buffer.waiting() {
                 (true, _) => match lent.until_some(request, DequeueMode::Lease(request.lease())).await {
                     Ok(found) => {
-                        let asked = found.asked.map_or_else(Instant::now, Instant::from_std);
+                        let asked = found.asked.unwrap_or_else(Instant::now);
                         (until, pause) = (asked + lease / 2, PAUSE.0);
                         buffer.put(Ok(found.messages));
                     }

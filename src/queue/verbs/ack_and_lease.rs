@@ -1,8 +1,8 @@
 //! Acknowledges messages and leases others in one transaction, which concurrent calls share.
 
-use std::{slice, sync::Arc, time::Instant};
+use std::{slice, sync::Arc};
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_postgres::types::ToSql;
 use tracing::{Instrument, Span, warn};
 
@@ -98,7 +98,7 @@ impl Shared {
             let leased = self.dequeued(leased, how, began, &noted);
             let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
             let lost = acknowledged.saturating_sub(Settled::messages(ended.iter().copied()));
-            self.metrics.settled(End::Done, acknowledged, lost, began);
+            self.metrics.settled(End::Done, acknowledged, lost, began.into_std());
             Ok((leased, Lost::of(acknowledged, ended)))
         };
         let outcome: Result<_> = outcome.instrument(span).instrument(settle).await;

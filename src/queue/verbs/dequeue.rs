@@ -4,12 +4,9 @@
 
 mod back;
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_postgres::types::ToSql;
 use tracing::{Instrument, Span, warn};
 

@@ -23,16 +23,16 @@ use crate::{
 pub(crate) const UNREADABLE_AGAIN: Duration = Duration::from_secs(1);
 
 /// The readable messages of a dequeue.
-pub(crate) struct Found<T> {
+pub(crate) struct Delivered<T> {
     pub messages: Vec<Message<T>>,
     /// True if no other message is due.
     pub is_short: bool,
     /// The time before the statement was sent, if there was one. A lease of the messages ends no
     /// earlier than its time after it.
-    pub asked: Option<Instant>,
+    pub asked: Option<tokio::time::Instant>,
 }
 
-impl<T> Found<T> {
+impl<T> Delivered<T> {
     pub fn nothing() -> Self {
         Self { messages: Vec::new(), is_short: true, asked: None }
     }
@@ -46,7 +46,7 @@ impl<T: Payload> Queue<T> {
         n: usize,
         how: DequeueMode,
         until: Option<tokio::time::Instant>,
-    ) -> Result<Found<T>> {
+    ) -> Result<Delivered<T>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
             let is_over = || until.is_some_and(|until| tokio::time::Instant::now() >= until);
@@ -54,16 +54,16 @@ impl<T: Payload> Queue<T> {
             let (is_short, asked) = (dequeued.is_short_of(n), dequeued.asked);
             let messages = self.readable(dequeued);
             if !messages.is_empty() || !may_find_others {
-                return Ok(Found { messages, is_short, asked });
+                return Ok(Delivered { messages, is_short, asked });
             }
         }
     }
 
     /// Decodes this consumer's messages from a statement that served several consumers.
-    pub(crate) fn open(&self, batches: Batches) -> Result<Found<T>> {
+    pub(crate) fn open(&self, batches: Batches) -> Result<Delivered<T>> {
         let (count, asked) = (batches.size, Some(batches.asked));
         let messages = self.readable(self.shared.open(vec![batches], count)?);
-        Ok(Found { messages, is_short: false, asked })
+        Ok(Delivered { messages, is_short: false, asked })
     }
 
     /// Leases up to `n` messages, oldest first, for the queue's lease time or for the time in the

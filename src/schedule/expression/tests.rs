@@ -101,6 +101,15 @@ fn a_bad_expression_or_zone_says_what_would_be_good() {
         let error = Expression::parse(text, "UTC").expect_err(text).to_string();
         assert!(error.contains("every 90 seconds") && error.contains(text), "{text}: {error}");
     }
+    for (text, why) in [
+        ("0 22-3 * * *", "hour \"22-3\": a range cannot pass the end"),
+        ("0 3 * * fri-mon", "day of the week \"fri-mon\": a range cannot pass the end"),
+        ("61 * * * *", "minute \"61\": "),
+        ("0 0 1 32 * *", "day of the month \"32\": "),
+    ] {
+        let error = Expression::parse(text, "UTC").expect_err(text).to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
     let error = Expression::parse("@daily", "Europe/Bielefeld").expect_err("no zone").to_string();
     assert!(error.contains("Europe/Bielefeld") && error.contains("Europe/Berlin"), "{error}");
 }

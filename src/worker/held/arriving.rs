@@ -153,4 +153,21 @@ mod tests {
         held.settled(2, ToSettle::default(), now);
         assert!(held.is_empty());
     }
+    /// The lease begins before the reply arrives, and a proxy or a paused process may delay it.
+    #[test]
+    fn late_reply_gives_no_fresh_lease() {
+        let now = Instant::now();
+        let (mut held, second) = (Held::new(LEASE, None, now), Duration::from_secs(1));
+        let (nr, late) = (held.hand(), now + LEASE + second);
+        held.fetching(now);
+        held.leased(vec![of_key(1024, 1)], Vec::new(), late);
+        assert!(held.next(nr, 1, true, late).is_none(), "the lease of the message has ended");
+
+        held.fetching(late);
+        held.leased(vec![of_key(1024, 2)], Vec::new(), late + second);
+        let told = held.next(nr, 1, true, late + second).and_then(|start| start.told).expect("it is told");
+        held.renewed(&[Lease { id: 1024, attempt: 2 }], &[], late);
+        held.beat(late + LEASE + second * 2, true, true);
+        assert!(told.is_lost(), "the renewal was requested when the lease began");
+    }
 }

@@ -71,25 +71,6 @@ fn lease_not_renewed_in_time_is_lost() {
     assert!(held.is_empty());
 }
 
-/// The lease begins before the reply arrives, and a proxy or a paused process may delay the reply.
-#[test]
-fn late_reply_gives_no_fresh_lease() {
-    let now = Instant::now();
-    let (mut held, late) = (Held::new(LEASE, None, now), now + LEASE + SECOND);
-    let nr = held.hand();
-    held.fetching(now);
-    held.leased(vec![message(1024, false)], Vec::new(), late);
-    assert!(held.next(nr, 1, true, late).is_none(), "the lease of the message has ended");
-    assert_eq!(held.give_up_waiting(), []);
-
-    held.fetching(late);
-    held.leased(vec![message(1024, true)], Vec::new(), late + SECOND);
-    let told = held.next(nr, 1, true, late + SECOND).and_then(|start| start.told).expect("it is told");
-    held.renewed(&[Lease { id: 1024, attempt: 2 }], &[], late);
-    held.beat(late + LEASE + SECOND * 2, true, true);
-    assert!(told.is_lost(), "the renewal was requested when the lease began");
-}
-
 #[test]
 fn silent_server_stops_neither_the_loss_of_leases_nor_the_start_of_others() {
     let now = Instant::now();

@@ -85,7 +85,10 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
         }
         Verb::Run => {
             let mut stop = Stop::on_signals()?;
-            Ok(database.connect().await?.run_schedules(stop.asked()).await?)
+            match stop.or_connected(database.connect()).await? {
+                Some(db) => Ok(db.run_schedules(stop.asked()).await?),
+                None => Ok(()),
+            }
         }
     }
 }

@@ -103,23 +103,33 @@ impl Job {
                 command.env_remove(name);
             }
         }
-        command.envs(self.environment(id, message)).kill_on_drop(true);
+        for (name, value) in self.environment(id, message) {
+            // Without a value, removes what this program inherited, for example from another
+            // `trunkline work`.
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.kill_on_drop(true);
         command
     }
 
     /// Returns the variables that describe the message to the command.
-    fn environment(&self, id: Id, message: &Message<Text>) -> Vec<(&'static str, String)> {
-        let mut all = vec![
-            ("TRUNKLINE_QUEUE", self.queue.clone()),
-            ("TRUNKLINE_ID", id.to_string()),
-            ("TRUNKLINE_ATTEMPT", message.attempts().to_string()),
-            ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
-        ];
-        // Sets the environment variables that OpenTelemetry proposes, because other programs look
-        // for them.
-        let trace = [("TRACEPARENT", "traceparent"), ("TRACESTATE", "tracestate")];
-        all.extend(trace.into_iter().filter_map(|(name, key)| Some((name, message.metadata.get(key)?.to_owned()))));
-        all
+    fn environment(&self, id: Id, message: &Message<Text>) -> [(&'static str, Option<String>); 8] {
+        let Message { metadata, .. } = message;
+        [
+            ("TRUNKLINE_QUEUE", Some(self.queue.clone())),
+            ("TRUNKLINE_ID", Some(id.to_string())),
+            ("TRUNKLINE_ATTEMPT", Some(message.attempts().to_string())),
+            ("TRUNKLINE_ENQUEUED_AT", Some(time::rfc3339(message.enqueued_at))),
+            ("TRUNKLINE_KEY", message.key.as_deref().map(str::to_owned)),
+            ("TRUNKLINE_METADATA", serde_json::to_string(metadata).ok().filter(|_| !metadata.is_empty())),
+            // The environment variables that OpenTelemetry proposes, because other programs look
+            // for them.
+            ("TRACEPARENT", metadata.get("traceparent").map(str::to_owned)),
+            ("TRACESTATE", metadata.get("tracestate").map(str::to_owned)),
+        ]
     }
 
     async fn judge(

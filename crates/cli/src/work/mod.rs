@@ -42,8 +42,9 @@ use crate::{
 The command is run by `sh -c` for each message, at least once. It finds
   the payload     on standard input, with a line break at its end; payloads of bytea unchanged
   what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
-                  first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
-                  the message is part of a trace; queue and id are the same at every attempt
+                  first) and TRUNKLINE_ENQUEUED_AT (RFC 3339); if the message has them,
+                  TRUNKLINE_KEY, TRUNKLINE_METADATA (a JSON object), and TRACEPARENT and
+                  TRACESTATE; queue and id are the same at every attempt
 but not DATABASE_URL, PGPASSWORD and those of PGDATABASE, PGHOST and libpq's other variables that
 hold a connection string (see --pass-credentials).
 Its exit code decides what happens to the message:
@@ -127,7 +128,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         .hint("a variable in it may not be set; `true` is a command that does nothing"));
     }
     let mut stop = Stop::on_signals_and_then(group::kill_all)?;
-    let queue = database.queue(&args.queue).await?;
+    let Some(queue) = stop.or_connected(database.queue(&args.queue)).await? else { return Ok(()) };
     print::if_paused(&queue.description());
     let exec = args.exec.clone();
     let absent = Arc::new(crate::blocking(move || Absent::check(&exec)).await?);

@@ -90,6 +90,29 @@ fn command_gets_payload_and_facts_about_its_message() {
 }
 
 #[test]
+fn command_gets_key_and_metadata_if_its_message_has_them() {
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--partitions", "4"]);
+    trunkline.ok(&["enqueue", "q", "--key", "ada's", "--with", "tenant=the \"first\"", "one"]);
+    trunkline.ok(&["enqueue", "q", "--key", "bob's", "two"]);
+    let mut command = trunkline.command(&[
+        "work",
+        "q",
+        "--drain",
+        "--exec",
+        "cat; echo ${TRUNKLINE_KEY-none}; echo ${TRUNKLINE_METADATA-none}",
+        "--concurrency",
+        "1",
+    ]);
+    let (lines, _) = printed(&command.env("TRUNKLINE_METADATA", "of another").output().expect("it runs"));
+    let of = |payload: &str| {
+        let at = lines.iter().position(|line| line.ends_with(payload)).expect("it ran");
+        [&lines[at + 1], &lines[at + 2]].map(|line| line.split_once(" | ").expect("it has a prefix").1)
+    };
+    assert_eq!(of("| one"), ["ada's", "{\"tenant\":\"the \\\"first\\\"\"}"]);
+    assert_eq!(of("| two"), ["bob's", "none"]);
+}
+
+#[test]
 fn a_command_continues_the_trace_of_its_message() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

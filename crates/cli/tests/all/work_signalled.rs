@@ -2,11 +2,13 @@
 
 use std::{
     fs,
-    process::{Child, Command},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use crate::{
-    fixture::{eventually, send_signal, signal},
+    fixture::{eventually, program, send_signal, signal},
     watchdog::parent,
     work::no_group,
     work_ends::{Place, ended},
@@ -88,4 +90,22 @@ fn a_command_that_alone_gets_a_signal_has_failed() {
     signal_group(&place.lines("groups")[0], "TERM");
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 dead");
     assert_eq!(place.trunkline.json(&["dead", "list", "q", "--json"])[0]["error"], "ended by signal 15");
+}
+
+/// A server that accepts a connection and then says nothing must not delay the end.
+#[test]
+fn signal_ends_a_program_that_is_still_connecting() {
+    for args in [&["work", "q", "--exec", "true"][..], &["schedule", "run"]] {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("postgresql://ada@{}/q?connect_timeout=60", silent.local_addr().expect("its address"));
+        let mut command = program();
+        command.args(args).env("DATABASE_URL", url).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it runs");
+        let _connection = silent.accept().expect("it connects");
+        let asked = Instant::now();
+        signal(&child, "TERM");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(asked.elapsed() < Duration::from_secs(20), "{args:?}: {:?}", asked.elapsed());
+    }
 }

@@ -1,6 +1,8 @@
 //! Dequeued rows that are being passed to a caller.
 
-use std::{fmt, sync::Arc, time::Instant};
+use std::{fmt, sync::Arc};
+
+use tokio::time::Instant;
 
 use super::distribute::distribute;
 use crate::postgres::wire::Row;

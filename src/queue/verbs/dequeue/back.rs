@@ -143,15 +143,15 @@ impl Shared {
         self: &Arc<Self>,
         rows: Vec<Row>,
         how: DequeueMode,
-        began: Instant,
+        began: time::Instant,
         span: &Span,
     ) -> Batches {
         let batches = Batches::of(rows, how, began, self.clone());
         span.record("got", batches.size);
         match how {
-            DequeueMode::Take => self.metrics.taken(batches.size, began),
+            DequeueMode::Take => self.metrics.taken(batches.size, began.into_std()),
             DequeueMode::Lease(_) | DequeueMode::LeaseTogether(_) | DequeueMode::Lanes(..) => {
-                self.metrics.leased(batches.size, began);
+                self.metrics.leased(batches.size, began.into_std());
             }
         }
         match batches.is_apart() {
