@@ -664,7 +664,7 @@ begin
             return;
         end if;
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -674,10 +674,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -708,7 +708,7 @@ begin
             return;
         end if;
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -718,10 +718,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -752,7 +752,7 @@ begin
             return;
         end if;
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -762,10 +762,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -949,7 +949,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -967,10 +967,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -985,7 +985,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -1003,10 +1003,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1021,7 +1021,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -1039,10 +1039,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1299,7 +1299,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -1316,10 +1316,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1335,7 +1335,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -1352,10 +1352,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1371,7 +1371,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
@@ -1388,10 +1388,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1626,7 +1626,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
                    d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
@@ -1660,10 +1660,10 @@ begin
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has ended or is leased again, or shares its row with
-        -- messages that the call does not name. In the last case the row is split, and the second
+        -- messages that the call does not name. In the last case the row is split, and the next
         -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1680,7 +1680,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
                    d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
@@ -1714,10 +1714,10 @@ begin
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has ended or is leased again, or shares its row with
-        -- messages that the call does not name. In the last case the row is split, and the second
+        -- messages that the call does not name. In the last case the row is split, and the next
         -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1734,7 +1734,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
                    d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
@@ -1768,10 +1768,10 @@ begin
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has ended or is leased again, or shares its row with
-        -- messages that the call does not name. In the last case the row is split, and the second
+        -- messages that the call does not name. In the last case the row is split, and the next
         -- pass finds the message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1799,15 +1799,25 @@ end ;
 function do_cut_tasks(n integer, floor timestamp with time zone[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
+    at record;
     turn record;
+    dues timestamptz[] := floor;
+    next_ids bigint[] := array_fill(0::bigint, array[4]);
+    to_bury int;
 begin
     if false then
         n := trunkline."do_allowed_tasks"(n, false);
     end if;
-    turn := trunkline."do_turn_tasks"(floor, array_fill(0::bigint, array[4]));
-    if turn.lane is not null then
-        perform trunkline."do_gather_tasks"(n, 1, true, 0, floor[turn.lane + 1], 0, turn.lane, turn.bound);
-    end if;
+    loop
+        turn := trunkline."do_turn_tasks"(dues, next_ids);
+        exit when turn.lane is null;
+        at := trunkline."do_gather_tasks"(n, 1, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);
+        to_bury := at.to_bury;
+        exit when at.got > 0 or to_bury <= 0;
+        -- Passes over the rows that other sessions hold: see do_take_.
+        dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+        next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+    end loop;
 end ;
 
 function do_expire_emails(tids tid[], INOUT to_bury integer) returns integer language plpgsql volatile set search_path=pg_catalog, pg_temp as 
@@ -1894,7 +1904,7 @@ begin
         -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_emails" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -1908,10 +1918,10 @@ begin
             perform trunkline."do_keep_emails"(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1941,7 +1951,7 @@ begin
         -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_orders" h where h.holder is not null);
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_orders" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -1955,10 +1965,10 @@ begin
             perform trunkline."do_keep_orders"(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -1988,7 +1998,7 @@ begin
         -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_tasks" h where h.holder is not null);
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_tasks" q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -2002,10 +2012,10 @@ begin
             perform trunkline."do_keep_tasks"(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -2031,24 +2041,23 @@ function do_find_emails(message bigint) returns TABLE(state text, attempt intege
 declare
     clock timestamptz := clock_timestamp();
 begin
-    return query
+    return query select f.* from (
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
                q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], 0, null::text
         from (select r.* from trunkline."queue_emails" r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
-        where message - q.id < q.size;
-    if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
-                            0, null::text
-            from trunkline."dead_emails" q where q.id = message;
-    end if;
-    if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
-                            0, null::text
-            from trunkline."archive_emails" q where q.id = message;
-    end if;
+        where message - q.id < q.size
+        union all
+        select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+               0, null::text
+        from trunkline."dead_emails" q where q.id = message
+        union all
+        select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null::text, q.payload, q.metadata,
+               0, null::text
+        from trunkline."archive_emails" q where q.id = message
+    ) f limit 1;
 end ;
 
 function do_find_orders(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2056,24 +2065,23 @@ function do_find_orders(message bigint) returns TABLE(state text, attempt intege
 declare
     clock timestamptz := clock_timestamp();
 begin
-    return query
+    return query select f.* from (
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
                q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], 0, q.keys[(message - q.id)::int + 1]
         from (select r.* from trunkline."queue_orders" r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
-        where message - q.id < q.size;
-    if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
-                            0, ((q.own ->> 'keys')::text[])[1]
-            from trunkline."dead_orders" q where q.id = message;
-    end if;
-    if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
-                            0, ((q.own ->> 'keys')::text[])[1]
-            from trunkline."archive_orders" q where q.id = message;
-    end if;
+        where message - q.id < q.size
+        union all
+        select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+               0, ((q.own ->> 'keys')::text[])[1]
+        from trunkline."dead_orders" q where q.id = message
+        union all
+        select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null::text, q.payload, q.metadata,
+               0, ((q.own ->> 'keys')::text[])[1]
+        from trunkline."archive_orders" q where q.id = message
+    ) f limit 1;
 end ;
 
 function do_find_tasks(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -2081,24 +2089,23 @@ function do_find_tasks(message bigint) returns TABLE(state text, attempt integer
 declare
     clock timestamptz := clock_timestamp();
 begin
-    return query
+    return query select f.* from (
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
                q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], q.lane::int, null::text
         from (select r.* from trunkline."queue_tasks" r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
-        where message - q.id < q.size;
-    if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
-                            coalesce((q.own ->> 'lane')::int, 0), null::text
-            from trunkline."dead_tasks" q where q.id = message;
-    end if;
-    if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
-                            coalesce((q.own ->> 'lane')::int, 0), null::text
-            from trunkline."archive_tasks" q where q.id = message;
-    end if;
+        where message - q.id < q.size
+        union all
+        select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+               coalesce((q.own ->> 'lane')::int, 0), null::text
+        from trunkline."dead_tasks" q where q.id = message
+        union all
+        select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null::text, q.payload, q.metadata,
+               coalesce((q.own ->> 'lane')::int, 0), null::text
+        from trunkline."archive_tasks" q where q.id = message
+    ) f limit 1;
 end ;
 
 function do_forget_tasks(pages integer) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
@@ -3124,8 +3131,13 @@ begin
           where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- evaluated once, along the index on due times, where leased rows come last; `lane + 0` keeps the planner off the index that begins with the lane and contains all waiting messages
-        select distinct q.lane + 0 from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
+      -- Evaluated once, along the index on due times. `lane + 0` keeps the planner off the index that
+      -- begins with the lane and contains all waiting messages. No lease ends after the hold of its
+      -- partition: messages that are due later are delayed or wait for a retry, and may be many.
+      and g.lane <> all (array(
+        select distinct q.lane + 0 from trunkline."queue_orders" q
+        where q.attempt > 0 and q.error is null and q.due_at > clock
+          and q.due_at < (select max(o.held_until) from trunkline."lane_orders" o where o.lane >= 0 and o.holder = holder) + interval '1 minute'));
     if found then
         perform pg_notify('trunkline.orders', '');
     end if;
@@ -3622,7 +3634,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_emails" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -3633,10 +3645,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -3651,7 +3663,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_orders" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -3662,10 +3674,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -3680,7 +3692,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline."queue_tasks" q set due_at = trunkline.clock(), released = q.released + 1, error = ''
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -3691,10 +3703,10 @@ begin
                coalesce(sum(h.size), 0) as size
         into met from held h;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -3835,7 +3847,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt as attempt,
                    q.attempt - q.released >= 10 as spent, d.delay, d.error
@@ -3869,10 +3881,10 @@ begin
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3889,7 +3901,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt as attempt,
                    q.attempt - q.released >= 10 as spent, d.delay, d.error
@@ -3923,10 +3935,10 @@ begin
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -3943,7 +3955,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt as attempt,
                    q.attempt - q.released >= 10 as spent, d.delay, d.error
@@ -3977,10 +3989,10 @@ begin
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

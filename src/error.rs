@@ -282,6 +282,13 @@ impl Error {
         }
     }
 
+    /// Returns true if the server did not answer within `answer_timeout`. It may only be slow.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        matches!(&*self.0, Kind::Unknown { silence: Some(_), .. })
+    }
+
     /// Converts the error of a broken connection, if the caller knows that the call had no effect.
     pub(crate) fn without_effect(self, text: String) -> Self {
         if !(self.is_outcome_unknown() && self.is_closed()) {

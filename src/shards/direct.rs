@@ -105,6 +105,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
+    /// Leaves the wait lists of all shards, as
+    /// [`Consumer::close_direct`](crate::Consumer::close_direct) does on a single server.
+    #[doc(hidden)]
+    pub async fn close_direct(&mut self) {
+        self.handed = None; // puts the message back
+        join_all(self.seats.iter_mut().map(|seat| seat.consumer.close_direct())).await;
+    }
+
     /// Leaves the wait lists of the other shards, so that their messages go to other consumers.
     async fn withdraw(&mut self, but: usize) {
         let others = self.seats.iter_mut().enumerate().filter(|(at, seat)| *at != but && !seat.shard.is_unreachable());

@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Draft, Error, Found, Lease, Metadata, Queue, Settings, State, Wait, Worker};
 
-use crate::fixture::{Place, Runs, SOON, enqueued, place, run_out, until_asleep};
+use crate::fixture::{Place, Runs, SOON, connect, enqueued, eventually, one_waits, place, run_out, until_asleep};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const NOW: Duration = Duration::ZERO;
@@ -284,4 +284,29 @@ async fn message_view_uses_the_index_of_due_times() {
     let plan = sql.query(asked, &[]).await.expect("explained");
     let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
     assert!(plan.iter().any(|line| line.contains("due_q")), "{plan:#?}");
+}
+
+/// A message moves between tables while it is looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn message_that_is_being_replayed_is_found() {
+    let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let leased = {
+        enqueued(&queue, 1).await;
+        queue.lease(1).await.expect("leased")
+    };
+    queue.bury(&leased, "no").await.expect("held");
+    let (id, holder) = (leased[0].id, connect(&url).await);
+    queue.find(id).await.expect("looked for").expect("planned, and the catalog read");
+    holder.batch_execute("begin; lock table trunkline.dead_q in access exclusive mode").await.expect("locked");
+    let finding = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.find(id).await }
+    });
+    eventually("it waits for the table of dead letters", || one_waits(&sql)).await;
+    holder
+        .batch_execute(&format!("select trunkline.replay('q', array[{id}::bigint]); commit"))
+        .await
+        .expect("replayed");
+    let found = timeout(SOON, finding).await.expect("in time").expect("no panic").expect("looked for");
+    assert_eq!(found.map(|found| found.payload), leased.first().map(|message| message.payload));
 }

@@ -263,6 +263,30 @@ async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
 
+/// The release of partitions reads the leases, and neither the delayed messages nor the retries.
+#[tokio::test(flavor = "multi_thread")]
+async fn release_of_partitions_costs_no_more_beside_delayed_messages_and_retries() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    let sql = connect(&url).await;
+    db.create_queue("q", &Settings::new("int8").partitions(2)).await.expect("created");
+    let hold = "update trunkline.lane_q set holder = 7, held_until = now() + interval '1 minute' where lane >= 0";
+    sql.batch_execute(hold).await.expect("held");
+    let leave = "select trunkline.do_leave_q(null, 7)";
+    for (attempt, error) in [(0, "null"), (1, "'it failed'")] {
+        let fill = format!(
+            "truncate trunkline.queue_q;
+             insert into trunkline.queue_q (id, due_at, attempt, error, size, payload, keys, lane)
+             select i * 1024, now() + interval '1 hour', {attempt}, {error}, 1, '{{1}}', '{{a}}', trunkline.lane_of('a', 2)
+             from generate_series(1, 10000) i"
+        );
+        sql.batch_execute(&fill).await.expect("filled");
+        sql.batch_execute(&format!("begin; {leave}; rollback")).await.expect("planned, and the catalog read");
+        let cost = pages(&sql, leave).await;
+        assert!(cost < 60, "{cost} pages");
+    }
+}
+
 /// A probe of all priorities reads about 1,500 rows of a large backlog, whether it is in one
 /// priority or in ten. The probe locks none of these rows.
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Limits, Queue, Settings};
 
-use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
+use crate::fixture::{Ids, Place, SOON, connect, enqueued, eventually, place};
 
 /// Creates another queue beside `q`.
 async fn another(db: &trunkline::Db, name: &str) -> Queue<i64> {
@@ -215,4 +215,39 @@ async fn cancelled_call_returns_the_servers_error_and_changes_nothing() {
     holder.batch_execute("commit").await.expect("released");
     db.cancel_running().await; // no statement is running
     assert_eq!(timeout(SOON, queue.purge()).await.expect("in time").expect("purged"), 3);
+}
+
+/// A row of more than 32 messages is split in two steps. A call that waits for the first step must
+/// not overlook the messages of the second.
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_of_a_row_that_is_split_twice_meanwhile_is_not_lost() {
+    let retry = ", array[interval '1 hour', '1 hour'], array['x', 'x']";
+    for (verb, more) in [("ack", ""), ("archive", ""), ("release", ""), ("extend", ", '1 minute'"), ("retry", retry)] {
+        let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8").max_batch(1024)).await;
+        let first = enqueued(&queue, 1).await[0];
+        let row = queue.enqueue_many(&(0..1024).collect::<Vec<i64>>()).await.expect("enqueued").ids()[0];
+        assert_eq!(queue.lease(2000).await.expect("leased").len(), 1025);
+        let (holder, call, other) = (connect(&url).await, connect(&url).await, connect(&url).await);
+        let lock = format!("begin; select from trunkline.queue_q where id = {first} for update");
+        holder.batch_execute(&lock).await.expect("locked");
+        let (rest, ids) = (row + 10, format!("array[{first}, {}], array[1, 1014], array[1, 1]", row + 10));
+        let called = tokio::spawn(async move {
+            let all = format!("select sum(size) from trunkline.do_{verb}_q({ids}{more})");
+            call.query_one(&all, &[]).await.expect("called").get::<_, i64>(0)
+        });
+        eventually("it waits for the first row", async || waiting(&sql).await == 1).await;
+        let ack =
+            |from: i64, size: i64| format!("select from trunkline.do_ack_q(array[{from}], array[{size}], array[1])");
+        other.batch_execute(&ack(row, 10)).await.expect("the first step");
+        other.batch_execute(&format!("begin; {}", ack(rest, 3))).await.expect("the second step");
+        holder.batch_execute("commit").await.expect("unlocked");
+        let blocks =
+            "select count(*) from pg_stat_activity a, pg_stat_activity b where b.pid = any (pg_blocking_pids(a.pid))
+                      and b.query like '%do_ack_q%' and b.datname = current_database() and a.pid <> b.pid";
+        let is_met = async || sql.query_one(blocks, &[]).await.expect("visible").get::<_, i64>(0) == 1;
+        eventually("it waits for the second step", is_met).await;
+        other.batch_execute("commit").await.expect("acknowledged");
+        let met = timeout(SOON, called).await.expect("in time").expect("no panic");
+        assert_eq!(met, 1 + 1014 - 3, "{verb}: all that are still leased");
+    }
 }

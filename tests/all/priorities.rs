@@ -325,3 +325,17 @@ async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
         assert_eq!(told, [(payload, ran_out)]);
     }
 }
+
+/// A transaction that has locked the first message of a priority must not keep messages of lower
+/// priorities from others, even if their row has to be split.
+#[tokio::test(flavor = "multi_thread")]
+async fn locked_message_of_a_higher_priority_stops_no_take_that_splits_a_row() {
+    let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
+    queue.enqueue_many((0..100).map(|payload| of(payload, 0))).await.expect("enqueued");
+    queue.enqueue(of(1000, 2)).await.expect("enqueued");
+    sql.batch_execute("begin; select from trunkline.queue_q where lane = 2 for update").await.expect("locked");
+    let transaction = db.begin().await.expect("begun");
+    assert_eq!(payloads(&queue.take_in(&transaction, 3).await.expect("taken")), [0, 1, 2]);
+    transaction.commit().await.expect("committed");
+    sql.batch_execute("commit").await.expect("unlocked");
+}

@@ -105,6 +105,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
                         Err(error) if is_all && lacks_right(&error) => {
                             uncounted.add(name, error);
                         }
+                        Err(error) if is_all && error.is_no_queue() => {} // it was dropped after it was listed
                         counted => {
                             let (is_paused, stats) = counted?;
                             found.push(counts(name.clone(), is_paused, None, stats));
@@ -164,7 +165,14 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     let mut found = Vec::new();
     let mut uncounted = Uncounted::default();
     for name in names {
-        let queue = shards.queue::<Unread>(&name).await?;
+        let queue = match shards.queue::<Unread>(&name).await {
+            // The queue may exist on some servers only.
+            Err(error) if is_all && error.is_no_queue() => {
+                uncounted.add(&name, error);
+                continue;
+            }
+            queue => queue?,
+        };
         let stats = queue.stats().await;
         let is_paused = |shard| queue.on(shard).is_ok_and(|part| part.description().is_paused);
         let is_paused_somewhere = stats.parts.iter().any(|part| is_paused(part.shard));

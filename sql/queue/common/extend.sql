@@ -23,7 +23,7 @@ begin
         -- before rows.
         holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with held as (
             update trunkline.{queue_} q set due_at = trunkline.clock() + trunkline.check_lease(lease)
             from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
@@ -37,10 +37,10 @@ begin
             perform trunkline.{do_keep_}(met.ids, lease, holders);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;

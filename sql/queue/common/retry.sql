@@ -9,7 +9,7 @@ declare
     met record;
     rest record;
 begin
-    for pass in 1..2 loop
+    for pass in 1..3 loop -- another session may split a row of more than 32 messages twice
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt as attempt,
                    q.attempt - q.released >= {max_attempts} as spent, d.delay, d.error
@@ -43,10 +43,10 @@ begin
             perform trunkline.{do_hold_}(met.ids, met.sizes);
         end if;
         return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
-        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        exit when pass = 3 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A message that was not found has lost its lease, or shares its row with messages that the
-        -- call does not name. In the second case the row is split, and the second pass finds the
+        -- call does not name. In the second case the row is split, and the next pass finds the
         -- message.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

@@ -11,22 +11,21 @@ create or replace function trunkline.{do_find_}(message bigint)
 declare
     clock timestamptz := clock_timestamp();
 begin
-    return query
+    return query select f.* from (
         select case when q.due_at <= clock then 'due' when q.error is not null then 'retrying'
                     when q.attempt = 0 then 'delayed' else 'leased' end,
                q.attempt, q.due_at, null::timestamptz, q.enqueued_at, q.error,
                q.payload[(message - q.id)::int + 1], q.metadata[(message - q.id)::int + 1], 0, q.keys[(message - q.id)::int + 1]
         from (select r.* from trunkline.{queue_} r
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
-        where message - q.id < q.size;
-    if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
-                            0, ((q.own ->> 'keys')::text[])[1]
-            from trunkline.{dead_} q where q.id = message;
-    end if;
-    if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
-                            0, ((q.own ->> 'keys')::text[])[1]
-            from trunkline.{archive_} q where q.id = message;
-    end if;
+        where message - q.id < q.size
+        union all
+        select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+               0, ((q.own ->> 'keys')::text[])[1]
+        from trunkline.{dead_} q where q.id = message
+        union all
+        select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null::text, q.payload, q.metadata,
+               0, ((q.own ->> 'keys')::text[])[1]
+        from trunkline.{archive_} q where q.id = message
+    ) f limit 1;
 end $f$;

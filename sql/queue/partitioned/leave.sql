@@ -23,8 +23,13 @@ begin
           where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- evaluated once, along the index on due times, where leased rows come last; `lane + 0` keeps the planner off the index that begins with the lane and contains all waiting messages
-        select distinct q.lane + 0 from trunkline.{queue_} q where q.attempt > 0 and q.error is null and q.due_at > clock));
+      -- Evaluated once, along the index on due times. `lane + 0` keeps the planner off the index that
+      -- begins with the lane and contains all waiting messages. No lease ends after the hold of its
+      -- partition: messages that are due later are delayed or wait for a retry, and may be many.
+      and g.lane <> all (array(
+        select distinct q.lane + 0 from trunkline.{queue_} q
+        where q.attempt > 0 and q.error is null and q.due_at > clock
+          and q.due_at < (select max(o.held_until) from trunkline.{lane_} o where o.lane >= 0 and o.holder = holder) + interval '1 minute'));
     if found then
         perform pg_notify({channel}, '');
     end if;

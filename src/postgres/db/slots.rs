@@ -6,6 +6,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
+use tokio_postgres::config::TargetSessionAttrs;
 use tracing::debug;
 
 use super::{
@@ -158,7 +159,8 @@ impl Db {
     pub(super) async fn admit(&self, session: Session) -> Result<Arc<Session>> {
         self.recognize(&session).await?;
         session.doubt_with(self.0.listener.doubts());
-        if self.0.target.is_of_several {
+        let chooses = self.0.target.config.get_target_session_attrs() != TargetSessionAttrs::Any;
+        if chooses || self.0.target.is_of_several {
             self.0.listener.doubt(); // its server may have taken over from the listener's
         }
         let session = Arc::new(session);

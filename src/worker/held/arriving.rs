@@ -153,6 +153,16 @@ mod tests {
         held.settled(2, ToSettle::default(), now);
         assert!(held.is_empty());
     }
+    #[test]
+    fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
+        let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+        let mut held = Held::new(LEASE, None, now);
+        held.fetching(later);
+        held.leased(vec![of_key(1024, 1)], Vec::new(), later);
+        let beat = held.beat(later, true, true);
+        assert!(beat.release.is_empty() && beat.renew.is_empty() && beat.renewal.is_none() && !beat.changed);
+    }
+
     /// The lease begins before the reply arrives, and a proxy or a paused process may delay it.
     #[test]
     fn late_reply_gives_no_fresh_lease() {

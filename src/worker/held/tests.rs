@@ -142,15 +142,6 @@ fn messages_that_cannot_start_soon_are_given_back() {
 }
 
 #[test]
-fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
-    let now = Instant::now();
-    let mut held = Held::new(LEASE, None, now);
-    held.fetching(now + SECOND * 60);
-    held.leased(vec![message(1024, false)], Vec::new(), now + SECOND * 60);
-    assert!(has_no_duties(held.beat(now + SECOND * 60, true, true)));
-}
-
-#[test]
 fn isolated_message_stops_leasing_until_it_has_lived_a_while() {
     let now = Instant::now();
     let mut held = held(1, 1, now);

@@ -33,6 +33,14 @@ impl<T: Payload> AnyConsumer<T> {
         })
     }
 
+    /// Stops waiting for direct messages. Returns once those that have arrived are enqueued.
+    pub async fn close_direct(&mut self) {
+        match self {
+            Self::One(consumer) => consumer.close_direct().await,
+            Self::Sharded(consumer) => consumer.close_direct().await,
+        }
+    }
+
     /// Takes at most `n` due messages, without waiting.
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
@@ -41,11 +49,12 @@ impl<T: Payload> AnyConsumer<T> {
         })
     }
 
-    /// Leases at most `n` due messages, without waiting.
-    pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
+    /// Leases at most `n` due messages for the time `lease`, without waiting.
+    pub async fn lease(&mut self, n: usize, lease: Duration) -> trunkline::Result<Vec<Of<Message<T>>>> {
+        let request = now(n).lease_for(lease);
         Ok(match self {
-            Self::One(consumer) => of_one(consumer.lease(now(n)).await?),
-            Self::Sharded(consumer) => of_several(consumer.lease(now(n)).await?),
+            Self::One(consumer) => of_one(consumer.lease(request).await?),
+            Self::Sharded(consumer) => of_several(consumer.lease(request).await?),
         })
     }
 }

@@ -3,7 +3,7 @@
 mod consumer;
 mod id;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use trunkline::{
     Archived, Db, DeadLetter, Description, Draft, Due, Enqueued, Found, Lease, Payload, Peeked, Queue, Stats, Wait,
@@ -301,6 +301,33 @@ pub enum End {
     Extend(Duration),
 }
 
-fn sum<N: std::iter::Sum>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> trunkline::Result<N> {
-    parts.into_iter().map(|part| part.of).sum()
+/// Sums the results of all servers. If some servers failed, the error names them, and says what the
+/// others did.
+fn sum<N: std::iter::Sum + fmt::Display>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> Result<N> {
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for shards::Sharded { shard, of } in parts {
+        match of {
+            Ok(messages) => done.push(messages),
+            Err(error) => failed.push((shard, error)),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(done.into_iter().sum());
+    }
+    let others = done.len();
+    if let (0, 1) = (others, failed.len())
+        && let Some((_, error)) = failed.pop()
+    {
+        return Err(error.into());
+    }
+    let told: Vec<_> = failed
+        .into_iter()
+        .map(|(shard, error)| format!("shard {shard}: {}", Error::Database(error).told().0))
+        .collect();
+    let error = Error::new(told.join("; "));
+    if others == 0 {
+        return Err(error);
+    }
+    let messages: N = done.into_iter().sum();
+    Err(error.hint(format!("on the other servers ({others}) the command is done: {messages} messages")))
 }

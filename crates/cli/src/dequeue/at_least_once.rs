@@ -56,7 +56,7 @@ impl Delivery {
         let n = self.size.messages(CHUNK).min(self.left) as usize;
         // A signal does not cancel a lease in progress, because only the server's answer lists the
         // leases to settle.
-        let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n));
+        let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n, self.lease()));
         let Some(messages) = leasing.await else { return Ok(false) };
         let messages = messages?;
         self.outage.over();
@@ -147,6 +147,8 @@ impl Delivery {
         }
     }
 
+    /// Returns the time of the leases, which are extended by the same time. The queue's own lease
+    /// time may have changed since this program opened the queue.
     fn lease(&self) -> Duration {
         self.queue.description().lease
     }

@@ -68,9 +68,11 @@ impl Held {
     }
 
     async fn extend(&mut self, queue: &AnyQueue<Text>, by: Duration) -> Result<()> {
-        self.extended = Instant::now();
+        let asked = Instant::now();
         let outcome = queue.end(self.all(), End::Extend(by)).await;
-        self.note(self.leases.len(), outcome, false)
+        self.note(self.leases.len(), outcome, false)?;
+        self.extended = asked;
+        Ok(())
     }
 
     pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::{
     io,
     os::unix::process::ExitStatusExt,
+    pin::pin,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -34,8 +35,10 @@ const DEAD: i32 = 100;
 const SIGNALLED: Duration = Duration::from_millis(500);
 /// The pause after a command that could not be started.
 const BREATH: Duration = Duration::from_secs(1);
-/// The pause before the second attempt to give a message back. Each further pause is twice as long.
+/// The pause before the second attempt to give a message back. Each further pause is twice as long,
+/// up to the longest.
 const SOON: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(1600);
 
 /// The script that runs the command after it has read a first line of input. The program sends that
 /// line once the guard has recorded the process group. If the program is killed earlier, the
@@ -75,19 +78,29 @@ impl Job {
 
         let feeding = child.stdin.take().map(|to| tokio::spawn(feed(to, message.payload, self.raw)));
         let last_lines = Arc::new(Mutex::new(LastLines::default()));
-        let mut listening = JoinSet::new();
+        let (mut listening, ended) = (JoinSet::new(), CancellationToken::new());
         if let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) {
             let last_lines = last_lines.clone();
             let seen = move |piece: &[u8]| last_lines.lock().unwrap_or_else(PoisonError::into_inner).add(piece);
-            listening.spawn(self.output.clone().pass(Stream::Out, out, prefix.clone(), |_| ()));
-            listening.spawn(self.output.clone().pass(Stream::Err, err, prefix, seen));
+            let [of_out, of_err] = [Stream::Out, Stream::Err].map(|stream| (stream, ended.clone()));
+            listening.spawn(self.output.clone().pass(of_out, out, prefix.clone(), |_| ()));
+            listening.spawn(self.output.clone().pass(of_err, err, prefix, seen));
         }
 
         let ending = Ending::of(&mut child, &group, self.timeout, [&attempt.lost(), &self.give_up]).await?;
         feeding.iter().for_each(tokio::task::JoinHandle::abort); // the command has ended and reads no more
-        let heard = async { while listening.join_next().await.is_some() {} };
-        let _ = timeout(LEFTOVERS, heard).await; // if a process keeps the pipe open for longer, it is killed
-        drop(group);
+        let mut heard = pin!(async { while listening.join_next().await.is_some() {} });
+        let is_heard = timeout(LEFTOVERS, &mut heard).await.is_ok();
+        drop(group); // kills the processes that keep the pipes open
+        if !is_heard {
+            ended.cancel();
+            // The reader of this program's output may be slow. The message is not done before its
+            // output is passed on.
+            tokio::select! {
+                () = heard => {}
+                () = self.give_up.cancelled() => {}
+            }
+        }
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
         self.judge(id, tried, ending, &last_lines, &attempt).await
     }
@@ -193,15 +206,16 @@ impl Job {
     }
 
     /// Gives the message back without counting an attempt. Retries while the database is
-    /// unavailable.
+    /// unavailable, until the lease is lost. At the end of the program, retries for three seconds.
     async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let mut pause = SOON;
         loop {
-            match attempt.release().await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_lease_lost() || pause > 16 * SOON => return Err(error.into()),
-                Err(_) => tokio::time::sleep(pause).await,
+            let Err(error) = attempt.release().await else { return Ok(()) };
+            let is_lost = error.is_lease_lost() || attempt.lost().is_cancelled();
+            if is_lost || pause > LONGEST && self.stop.is_asked() {
+                return Err(Failure::lease_lost(error.to_string()));
             }
+            tokio::time::sleep(pause.min(LONGEST)).await;
             pause *= 2;
         }
     }

@@ -11,15 +11,18 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     sync::{mpsc, oneshot},
+    time::sleep,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{counts::Counts, lines::OutputLines};
+use super::{counts::Counts, ending::LEFTOVERS, lines::OutputLines};
 use crate::error::Error;
 
 /// The maximum number of pieces of output that wait for the reader. Once it is reached, the
 /// commands wait.
 const WAITING: usize = 64;
+/// The maximum number of bytes that a pipe keeps for its reader.
+const PIPE: usize = 64 << 10;
 /// The maximum time to wait at the end for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -71,21 +74,34 @@ impl Output {
         Aside(self.pieces.downgrade())
     }
 
-    /// Forwards a stream line by line until it ends.
+    /// Forwards a stream line by line until it ends. Once `ended` is cancelled, only reads what is
+    /// in the pipe, because a process that has left the command's group may keep the pipe open.
     pub async fn pass(
         self,
-        stream: Stream,
+        (stream, ended): (Stream, CancellationToken),
         mut from: impl AsyncRead + Unpin,
         prefix: String,
         mut seen: impl FnMut(&[u8]),
     ) {
         let mut lines = OutputLines::new(prefix);
-        let mut piece = vec![0; 8 << 10];
-        while let Ok(read @ 1..) = from.read(&mut piece).await {
+        let (mut piece, mut left) = (vec![0; 8 << 10], PIPE);
+        loop {
+            let read = tokio::select! {
+                biased;
+                read = from.read(&mut piece) => read,
+                () = async { ended.cancelled().await; sleep(LEFTOVERS).await } => break,
+            };
+            let Ok(read @ 1..) = read else { break };
+            if ended.is_cancelled() {
+                left = left.saturating_sub(read);
+            }
             seen(&piece[..read]);
             let whole = lines.add(&piece[..read]);
             if !whole.is_empty() {
                 let _ = self.pieces.send((stream, whole)).await; // cannot fail, as above
+            }
+            if left == 0 {
+                break;
             }
         }
         let _ = self.pieces.send((stream, lines.rest())).await;

@@ -1,5 +1,7 @@
 //! Direct delivery, between two runs of the program and from SQL.
 
+use std::io::{BufRead, BufReader};
+
 use crate::fixture::{Trunkline, eventually, rows, signal, sql};
 
 const WAITS: &str = "select consumer from trunkline.waiting";
@@ -49,4 +51,22 @@ fn direct_has_no_other_guarantee() {
         assert_eq!(trunkline.fails(&[&["dequeue", "q", "--direct"], other].concat()).0, 2);
     }
     assert_eq!(trunkline.fails(&["enqueue", "q", "--direct", "--lines", "-"]).0, 2);
+}
+
+/// A take that is under way when the signal arrives has removed its message.
+#[test]
+fn signal_loses_no_stored_message_between_queue_and_output() {
+    let trunkline = Trunkline::with_queue(&["--type", "int4"]);
+    for _ in 0..5 {
+        trunkline.enqueue_numbers(500);
+        let mut receiver = trunkline.start(&["dequeue", "q", "--direct"]);
+        let mut lines = BufReader::new(receiver.stdout.take().expect("it is piped")).lines();
+        let mut printed = lines.by_ref().take(20).filter(Result::is_ok).count();
+        signal(&receiver, "TERM");
+        printed += lines.filter(Result::is_ok).count();
+        assert!(receiver.wait().expect("it ends").success());
+        let left = trunkline.json(&["stats", "--json"])[0]["messages"].as_u64().expect("a number");
+        assert_eq!(printed as u64 + left, 500);
+        trunkline.ok(&["purge", "q", "--yes"]);
+    }
 }

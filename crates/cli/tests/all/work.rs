@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{BufRead, BufReader, Write},
     process::{Output, Stdio},
     time::{Duration, Instant},
 };
@@ -245,4 +245,28 @@ fn wrong_usage_says_so() {
     assert!(trunkline.fails(&["work", "nope", "--exec", "true"]).1.contains("there is no queue \"nope\""));
     let (_, error) = trunkline.fails(&["work", "q", "--exec", "true", "--lease", "0.0s"]);
     assert!(error.contains("invalid value '0.0s' for '--lease <TIME>': it must be more than zero"), "{error}");
+}
+
+/// A message is not done before the output of its command has been passed on.
+#[test]
+fn slow_reader_gets_all_output_of_commands_that_have_ended() {
+    let (trunkline, folder) = (Trunkline::with_queue(&["--type", "text"]), Folder::new());
+    trunkline.ok(&["enqueue", "q", "many"]);
+    // The first command fills every buffer up to the reader. The second writes little.
+    let exec = "if grep -q many; then touch $DIR/begun; seq 2000000; else seq 1000; touch $DIR/ended; fi";
+    let mut command = trunkline.command(&["work", "q", "--drain", "--concurrency", "2", "--exec", exec]);
+    let command = command.env("DIR", &folder.0).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program runs");
+    eventually("the first runs", || folder.join("begun").exists());
+    trunkline.ok(&["enqueue", "q", "few"]);
+    eventually("the second has ended", || folder.join("ended").exists());
+    // The time after which the program used to give up.
+    let acked = (0..30).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        stats(&trunkline, "messages") == 1
+    });
+    assert!(!acked, "its output is not passed on yet");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let lines: usize = lines.map(|line| usize::from(line.is_ok())).sum();
+    assert_eq!((lines, child.wait().expect("it ends").success()), (2_001_000, true));
 }

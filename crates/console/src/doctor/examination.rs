@@ -66,6 +66,11 @@ impl<'a> Examination<'a> {
             Ok(Err(error)) if error.sqlstate().is_some() => {
                 Ok(vec![unchecked(check, queue, &reason(&error), again(&error))])
             }
+            // The connection is closed, but the server may only be slow with this check.
+            Ok(Err(error)) if error.is_silence() => match self.falls_silent(Late::Rest).await {
+                true => Ok(Vec::new()),
+                false => Ok(vec![unchecked(check, queue, &reason(&error), again(&error))]),
+            },
             Ok(found) => found,
             Err(late) => Ok(self.late(late, check, queue).await.into_iter().collect()),
         }

@@ -196,6 +196,11 @@ impl Metrics {
                 Ok((alarms, took)) => Kept::now(Some(alarms), took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
                 Err(error) if error.sqlstate().is_some() => Kept::now(None, begun.elapsed()),
+                // Not asked again at once, because the server may still be busy with the answer.
+                Err(error) if error.is_silence() => {
+                    self.picture().alarms.insert(queue, Kept::now(None, begun.elapsed()));
+                    return Err(in_words(error));
+                }
                 Err(error) => return Err(in_words(error)),
             };
             let mut picture = self.picture();
@@ -218,6 +223,11 @@ impl Metrics {
                         warn!(queue, why = reason(&error), "a queue cannot be counted");
                     }
                     Kept::now(None, begun.elapsed())
+                }
+                // Not counted again at once, because the server may still be counting.
+                Err(error) if error.is_silence() => {
+                    self.picture().counts.insert(queue, Kept::now(None, begun.elapsed()));
+                    return Err(in_words(error));
                 }
                 Err(error) => return Err(in_words(error)),
             };

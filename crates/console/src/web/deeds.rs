@@ -24,6 +24,8 @@ use crate::reason::reason;
 
 /// Describes an action and asks for confirmation. Fails if the server would refuse the action.
 pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
+    // A repeated question counts again: its answer affects all dead letters up to that count.
+    let form = form::Form { counted: String::new(), ..form };
     let (action, is) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
         Err(refused) => return refused,
