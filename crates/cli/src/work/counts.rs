@@ -2,7 +2,10 @@
 
 use std::{
     convert::Infallible,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use indicatif::ProgressBar;
@@ -13,6 +16,10 @@ use crate::progress;
 #[derive(Debug)]
 pub struct Counts {
     bar: ProgressBar,
+    /// Locked while the thread that writes is writing, which may take as long as the reader likes. No
+    /// other thread waits for the bar meanwhile.
+    writing: Mutex<()>,
+    done: AtomicU64,
     started: AtomicU64,
     ended: AtomicU64,
     failed: AtomicU64,
@@ -31,7 +38,8 @@ impl Drop for Running<'_> {
 impl Counts {
     pub fn new(queue: &str) -> Self {
         let zero = AtomicU64::default;
-        Self { bar: progress::work(queue), started: zero(), ended: zero(), failed: zero(), dead: zero() }
+        let (bar, writing) = (progress::work(queue), Mutex::default());
+        Self { bar, writing, done: zero(), started: zero(), ended: zero(), failed: zero(), dead: zero() }
     }
 
     pub fn start(&self) -> Running<'_> {
@@ -40,7 +48,7 @@ impl Counts {
     }
 
     pub fn done(&self) {
-        self.bar.inc(1);
+        self.done.fetch_add(1, Relaxed);
     }
 
     pub fn failed(&self) {
@@ -62,6 +70,7 @@ impl Counts {
 
     /// Calls `write`. Its output appears above the progress bar.
     pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.bar.suspend(write)
     }
 
@@ -70,14 +79,27 @@ impl Counts {
         let mut ticks = tokio::time::interval(progress::TICK);
         loop {
             ticks.tick().await;
+            let Some(_free) = self.free() else { continue };
             let [failed, dead] = [&self.failed, &self.dead].map(|count| count.load(Relaxed));
             let (running, rate) = (self.running(), self.bar.per_sec());
+            self.bar.set_position(self.done.load(Relaxed));
             self.bar.set_message(format!("{failed} failed, {dead} dead, {running} running, {rate:.0}/s"));
             self.bar.tick();
         }
     }
 
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
+        if let Some(_free) = self.free() {
+            self.bar.finish_and_clear();
+        }
+    }
+
+    /// Keeps the other thread from writing. Returns `None` while it is writing.
+    fn free(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.writing.try_lock() {
+            Ok(free) => Some(free),
+            Err(TryLockError::Poisoned(free)) => Some(free.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
