@@ -26,7 +26,8 @@ use crate::{
     },
 };
 
-/// The number of rows in one transaction. Each row is at most about 64 KiB.
+/// The maximum number of rows in one transaction. Most rows have at most about 64 KiB, and
+/// `move_rows.sql` bounds the bytes of larger ones.
 const ROWS: usize = 32;
 /// The number of transactions per queue between two checks.
 const TURNS: usize = 64;
@@ -58,15 +59,24 @@ impl Set {
         if !moves.is_empty() {
             named(from.id, prepare(&from.db).await)?; // an earlier release may have made the tables
         }
+        // The messages of a target that cannot take them do not stop those of the others.
+        let mut outcome = Ok(());
         for on_its_way in moves {
-            let target = self.known(on_its_way.target)?;
-            match prepare(&target.db).await {
-                Ok(()) => self.bring_to(from, &on_its_way.queue, &target).await?,
-                Err(error) if error.is_closed() => target.lost(&error),
-                Err(error) => return named(target.id, Err(error)),
-            }
+            let brought = async {
+                let target = self.known(on_its_way.target)?;
+                match prepare(&target.db).await {
+                    Ok(()) => self.bring_to(from, &on_its_way.queue, &target).await,
+                    Err(error) if error.is_closed() => {
+                        target.lost(&error);
+                        Ok(())
+                    }
+                    Err(error) => named(target.id, Err(error)),
+                }
+            };
+            let brought = brought.await;
+            outcome = outcome.and(brought);
         }
-        Ok(())
+        outcome
     }
 
     async fn bring_to(&self, from: &Shard, queue: &str, target: &Arc<Shard>) -> Result<()> {
@@ -141,9 +151,12 @@ impl Set {
         for other in others.iter().filter(|other| other.id != from.id && is_open(other)) {
             let prepared = async {
                 prepare(&other.db).await?;
+                // Another process may have begun to drain this shard.
+                other.ask().await;
                 other.db.list_queues().await
             };
             match prepared.await {
+                Ok(_) if !is_open(other) => {}
                 Ok(queues) => targets.push((other.clone(), queues)),
                 Err(error) if error.is_closed() => other.lost(&error),
                 Err(error) => return named(other.id, Err(error)),

@@ -152,7 +152,7 @@ impl Shard {
     }
 
     /// Updates whether the shard is draining.
-    async fn ask(self: &Arc<Self>) {
+    pub(super) async fn ask(self: &Arc<Self>) {
         match self.is_draining().await {
             Ok(drains) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),

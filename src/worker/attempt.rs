@@ -53,6 +53,7 @@ enum Ended {
     InTheirsLate,
     /// The message was acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
+    Releasing,
     Released,
     ReleaseFailed,
 }
@@ -175,7 +176,8 @@ impl Signals {
             Ended::InTheirs => OwnEnd::Assumed,
             Ended::InTheirsLate => OwnEnd::Open,
             Ended::Released => OwnEnd::Released,
-            Ended::ReleaseFailed => OwnEnd::ReleaseFailed,
+            // Until the server answers, the message counts as leased. A second release is harmless.
+            Ended::Releasing | Ended::ReleaseFailed => OwnEnd::ReleaseFailed,
             Ended::InOurs(committed) => match committed.get() {
                 None => OwnEnd::Open,
                 Some(true) => OwnEnd::Committed,
@@ -187,7 +189,8 @@ impl Signals {
     /// Returns true if the worker must not settle the message, because a settlement would wait for
     /// the handler's transaction.
     pub fn is_settled(&self) -> bool {
-        !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
+        matches!(*self.ended.lock().unwrap_or_else(PoisonError::into_inner), Ended::Releasing)
+            || !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone | OwnEnd::ReleaseFailed)
     }
 
     /// Returns true if an extension is being sent, or if [`Signals::take_extended`] would return
@@ -274,13 +277,14 @@ impl<T: Payload> Attempt<T> {
     /// # Errors
     /// The errors of [`Queue::release`].
     pub async fn release(&self) -> Result<()> {
-        let before = self.told.end(Ended::Released);
-        let outcome = self.queue.release([self.lease]).await;
-        if outcome.is_err() {
-            // Keeps an earlier end, because the handler may have ended the lease before this call.
-            self.told.end(if matches!(before, Ended::No) { Ended::ReleaseFailed } else { before });
-        }
-        outcome
+        let before = self.told.end(Ended::Releasing);
+        // Keeps an earlier end, because the handler may have ended the lease before this call.
+        let before = Some(if matches!(before, Ended::No) { Ended::ReleaseFailed } else { before });
+        let unanswered = UnsentStatement { told: &self.told, before };
+        self.queue.release([self.lease]).await?;
+        unanswered.sent();
+        self.told.end(Ended::Released);
+        Ok(())
     }
 
     /// Begins a transaction in which the message is acknowledged. The handler's writes and the

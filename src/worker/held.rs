@@ -90,6 +90,9 @@ pub(super) struct Held<T> {
     checked: Instant,
     /// The time of the last lease request.
     asked: Instant,
+    /// The leases, in a queue without keys, of messages that were too late to start, until the next
+    /// heartbeat releases them.
+    late: Vec<Lease>,
     /// The number of consecutive lease statements that missed a message: see
     /// [`Held::asked_in_vain`].
     misses: u32,
@@ -121,6 +124,7 @@ impl<T> Held<T> {
             alone: None,
             checked: now,
             asked: now,
+            late: Vec::new(),
             misses: 0,
             order: per_key.map(|per_key| Order::new(per_key, lease)),
             endless: Vec::new(),
@@ -314,9 +318,9 @@ impl<T> Held<T> {
         lease
     }
 
-    /// Returns true if no statement that ends leases is running.
+    /// Returns true if no statement that ends leases is running, or is about to.
     pub fn is_given_back(&self) -> bool {
-        self.underway == 0 && self.returning == 0
+        self.underway == 0 && self.returning == 0 && self.late.is_empty()
     }
 
     /// Returns true if every message is settled or given up.

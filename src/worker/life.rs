@@ -105,7 +105,12 @@ impl<T: Payload> Station<T> {
                     self.gauges.connected(false);
                     is_away = !error.is_refusal(); // the server is reachable if it refused the statement
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
-                    let _ = stop.run_until_cancelled(pause).await;
+                    tokio::select! {
+                        () = pause => {}
+                        // The server may refuse the end of one message alone. The others go on.
+                        () = self.changed.notified(), if error.is_refusal() => {}
+                        () = stop.cancelled() => {}
+                    }
                 }
             }
         }

@@ -99,6 +99,16 @@ async fn worker_ends_the_leases_beside_a_refused_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_retry_of_a_key_does_not_hold_up_other_keys() {
+    // A refusal must not make the worker pause, because these messages would then take minutes.
+    retried_with("UE001", 100).await;
+    // The codes of the server may concern every statement. The worker pauses, but not for long.
+    for code in ["40001", "42501", "55P03", "XX000"] {
+        retried_with(code, 10).await;
+    }
+}
+
+/// Retries a message, which the server refuses with this code, while messages of other keys arrive.
+async fn retried_with(code: &str, messages: i64) {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").partitions(2)).await;
     let gates = Arc::new((Notify::new(), Notify::new()));
     let of_handler = gates.clone();
@@ -116,17 +126,16 @@ async fn refused_retry_of_a_key_does_not_hold_up_other_keys() {
     queue.enqueue(Draft::new(13).key("refused")).await.expect("enqueued");
     let runs = Runs::start(worker);
     timeout(SOON, gates.0.notified()).await.expect("it begins");
-    refuse(&sql, "UE001", "update").await;
+    refuse(&sql, code, "update").await;
     gates.1.notify_one();
-    // A refusal must not make the worker pause, because these messages would then take minutes.
     let others = async {
-        for n in 100..200 {
+        for n in 100..100 + messages {
             let draft = Draft::new(n).key(format!("key {n}"));
             let id = queue.enqueue(draft).await.expect("enqueued").id();
             eventually("it is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
         }
     };
-    timeout(SOON, others).await.expect("no other key waits");
+    timeout(SOON, others).await.unwrap_or_else(|_| panic!("{code}: no other key waits"));
     drop(runs);
 }
 

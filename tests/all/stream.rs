@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures_util::{Stream, StreamExt, stream::FusedStream};
+use futures_util::{FutureExt, Stream, StreamExt, stream::FusedStream};
 use tokio::{sync::Notify, time::timeout};
 use trunkline::{Message, Messages, Queue, Settings, Wait};
 
@@ -58,6 +58,23 @@ async fn messages_buffered_for_half_a_lease_come_again() {
     assert!(got[0].attempt == 1 && got[1..].iter().all(|message| message.attempt == 2), "{got:?}");
     assert_eq!(ids(&got).into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect());
     queue.ack(&got).await.expect("all of them are held");
+}
+
+/// A caller that computes for long keeps the task from running that releases late messages.
+#[tokio::test]
+async fn late_messages_are_not_returned_to_a_caller_that_blocks_its_thread() {
+    let lease = Duration::from_secs(2);
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(lease)).await;
+    let all = enqueued(&queue, 3).await;
+    let mut stream = queue.consumer(Wait::Notify).messages(3);
+    let mut got = vec![next(&mut stream).await];
+    std::thread::sleep(lease / 2);
+    assert!(stream.next().now_or_never().is_none(), "the rest is late");
+    for _ in 0..2 {
+        got.push(next(&mut stream).await);
+    }
+    assert_eq!(got.iter().map(|message| message.attempt).collect::<Vec<_>>(), [1, 2, 2]);
+    assert_eq!(ids(&got), all);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -129,6 +129,14 @@ async fn a_savepoint_brings_a_failed_transaction_back() {
     transaction.send(&INSERT, (3,)).await.expect("sent");
     transaction.commit().await.expect("committed");
     assert_eq!(count(&db).await, 2);
+    // The way back shares its reply with later statements.
+    let transaction = db.begin().await.expect("begun");
+    transaction.run(&Nothing::new("savepoint s"), ()).await.expect("set");
+    transaction.run(&INSERT, (1,)).await.expect_err("it is there");
+    transaction.send(&Nothing::new("rollback to s"), ()).await.expect("sent");
+    transaction.send(&ZERO, (0,)).await.expect("sent");
+    let error = transaction.commit().await.expect_err("another");
+    assert_eq!(error.sqlstate(), Some(&SqlState::DIVISION_BY_ZERO), "not the error that was undone: {error}");
 }
 
 #[tokio::test]

@@ -59,8 +59,9 @@ impl Consumer {
         if let Some(longest) = longest {
             request = request.within(seconds(longest)?);
         }
-        let lease = lease.map(seconds).transpose()?;
-        if let Some(lease) = lease {
+        // Requests the lease time explicitly, because the queue's own may be shorter by now.
+        let lease = lease.map_or_else(|| Ok(queue.description().lease), seconds)?;
+        if !takes {
             request = request.lease_for(lease);
         }
         let work = async move {
@@ -70,7 +71,6 @@ impl Consumer {
                 return consumer.offer_take(request).await.map(Dequeued::taken);
             }
             let offer = consumer.offer_lease(request).await?;
-            let lease = lease.unwrap_or(queue.description().lease);
             Ok(Dequeued::leased(offer, queue, lease))
         };
         reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))

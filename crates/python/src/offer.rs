@@ -137,7 +137,10 @@ impl Dequeued {
             return;
         }
         // Decoding the payload of a single message may have taken so long that it would be late.
-        let until = (*half).max(Instant::now() + *lease / 8).min(*half + *lease / 2);
+        let until = match leases.len() {
+            1 => (*half).max(Instant::now() + *lease / 8).min(*half + *lease / 2),
+            _ => *half,
+        };
         *lock(&self.state) = State::Ahead { leases, until, begun: None };
         self.watch(until);
     }

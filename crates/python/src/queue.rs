@@ -114,14 +114,11 @@ impl Queue {
     fn lease(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, lease: Option<f64>) -> Answered {
         self.owner.check()?;
         let queue = self.queue.clone();
-        let lease = lease.map(seconds).transpose()?;
-        let request = match lease {
-            Some(lease) => Dequeue::up_to(n).lease_for(lease),
-            None => Dequeue::up_to(n),
-        };
+        // Requests the lease time explicitly, because the queue's own may be shorter by now.
+        let lease = lease.map_or_else(|| Ok(queue.description().lease), seconds)?;
+        let request = Dequeue::up_to(n).lease_for(lease);
         let work = async move {
             let offer = queue.offer_lease(request).await?;
-            let lease = lease.unwrap_or(queue.description().lease);
             Ok(Dequeued::leased(offer, queue, lease))
         };
         reply_or_leave(py, bridge.as_deref(), work, |py, dequeued| Offer::new(dequeued).into_py_any(py))

@@ -34,6 +34,8 @@ const HOLD: f64 = 15.0;
 const WORD: Duration = Duration::from_secs(3);
 /// The time limit for a statement while a relay ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The time limit, after a shutdown, for the statements that are running.
+const SHUTDOWN: Duration = Duration::from_secs(20);
 /// The first and the longest pause between retries during an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -132,7 +134,8 @@ impl Inward {
             outcome = &mut work => outcome,
             () = &mut shutdown => {
                 stop.cancel();
-                work.await
+                // What is not committed by then is read again after the position.
+                timeout(SHUTDOWN, work).await.unwrap_or(Ok(()))
             }
         };
         outcome.map(|()| self.progress)
@@ -171,7 +174,7 @@ impl Running {
                 Ok(()) if asks => {}
                 Ok(()) => pause = PAUSES.0,
                 Err(error) if is_final(&error) => {
-                    self.say(Some(error.to_string())).await;
+                    let _ = timeout(LAST_WORDS, self.say(Some(error.to_string()))).await;
                     self.let_go().await;
                     return Err(error);
                 }
@@ -233,7 +236,7 @@ impl Running {
             if let Ok(read) = timeout(WORD, &mut read).await {
                 return read;
             }
-            self.say(None).await;
+            stop.run_until_cancelled(self.say(None)).await?;
             if matches!(self.state, State::Waits) {
                 return None;
             }

@@ -11,7 +11,7 @@ use crate::{
     postgres::{sql::quote, target::Target, wire::Use},
 };
 
-/// The timeout for the test notification, and for each reply on the listening connection.
+/// The timeout for the test notification, and for each reply that the test awaits.
 const PROOF: Duration = Duration::from_secs(5);
 
 pub(super) fn proof_channel(mark: &str) -> String {
@@ -59,8 +59,6 @@ pub(crate) fn silent() -> Error {
 }
 
 async fn notify(target: &Target, channel: &str) -> Result<()> {
-    Session::open_now(target, Waits::Long, Use::Alone, Arc::default())
-        .await?
-        .batch("notify", &format!("notify {channel}"))
-        .await
+    let session = Session::open_now(target, Waits::Long, Use::Alone, Arc::default()).await?;
+    in_time(session.batch("notify", &format!("notify {channel}"))).await
 }

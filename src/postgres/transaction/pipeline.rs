@@ -1,5 +1,7 @@
 //! The queued statements of a transaction, and the replies to the groups that were sent.
 
+mod first_error;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::sent::{GroupReply, Sent};
@@ -34,6 +36,8 @@ struct PipelineState {
     /// The number of the user's statements in this transaction so far.
     statements: usize,
     portals: u64,
+    /// The group that contains the last rollback to a savepoint.
+    back: Option<Arc<Sent>>,
     /// The error from a statement that could not be prepared.
     unprepared: Option<Error>,
     /// The error after which this transaction sends no more statements. Either the server has no
@@ -255,17 +259,6 @@ impl Pipeline {
         }
     }
 
-    /// Returns the error of the first statement that failed. The errors of later statements only
-    /// report that the transaction has failed.
-    pub fn first_error(&self) -> Option<Error> {
-        let state = self.state();
-        let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
-            Err(failure) if !failure.only_follows() => Some(self.error(sent, failure)),
-            _ => None,
-        });
-        found.or_else(|| state.unprepared.clone())
-    }
-
     pub fn error(&self, sent: &Sent, failure: &WireError) -> Error {
         self.session.connection().forget_outdated(failure); // makes the next transaction prepare the statement again
         self.session.demote_after(failure);
@@ -284,13 +277,6 @@ impl Pipeline {
             Ok(answer) => crate::postgres::run::read(answer, place, columns, text),
             Err(failure) => Err(self.cause(sent, failure)),
         }
-    }
-
-    /// Returns the error of a failed statement. If that error is only a consequence of an earlier
-    /// error, returns the earlier one.
-    pub fn cause(&self, sent: &Sent, failure: &WireError) -> Error {
-        let first = if failure.only_follows() { self.first_error() } else { None };
-        first.unwrap_or_else(|| self.error(sent, failure))
     }
 }
 
@@ -318,6 +304,7 @@ impl PipelineState {
         let place = self.open.len();
         add(&mut self.open).map_err(|failure| told_to_user(self.statements, text, failure))?;
         self.statements += 1;
+        self.note_way_back(text);
         Ok(place)
     }
 

@@ -49,7 +49,7 @@ pub(crate) use self::{
     incoming::{Arrived, Incoming, RowMessages},
     reply_limit::{Bound, InFlight, Load},
     row::{ColumnFacts, Columns, Row, Wrong, only},
-    soil::IN_CATALOG,
+    soil::{IN_CATALOG, returns_to_savepoint},
     stream::Stream,
 };
 

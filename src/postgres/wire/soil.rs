@@ -107,6 +107,16 @@ pub(super) fn bounds_transaction(text: &str) -> bool {
     }
 }
 
+/// Returns true if a statement rolls back to a savepoint.
+pub fn returns_to_savepoint(text: &str) -> bool {
+    let first = after_space(text);
+    if !first.get(..8).is_some_and(|first| first.eq_ignore_ascii_case("rollback")) {
+        return false; // as nearly every statement
+    }
+    let text = first.to_ascii_lowercase();
+    word(&text).0 == "rollback" && !bounds_transaction(&text) && word(word(&text).1).0 != "prepared"
+}
+
 /// Splits the text after its first word. The word is empty if the text does not start with one.
 fn word(text: &str) -> (&str, &str) {
     let text = after_space(text);

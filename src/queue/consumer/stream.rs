@@ -107,9 +107,13 @@ impl<T: Payload> Stream for Messages<T> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let has_filler = {
             let mut state = self.buffer.state();
-            if let Some(message) = state.messages.pop_front() {
+            // A caller that never yields lets no other task release late messages.
+            let is_late = state.until.is_some_and(|until| until <= Instant::now());
+            if !is_late && let Some(message) = state.messages.pop_front() {
                 return Poll::Ready(Some(Ok(message)));
             }
+            let late = state.messages.drain(..).map(|message| message.lease()).collect();
+            self.buffer.shared.send_leases_back(late);
             if let Some(error) = state.error.take() {
                 return Poll::Ready(Some(Err(error)));
             }
@@ -156,6 +160,8 @@ struct Buffer<T> {
 
 struct BufferState<T> {
     messages: VecDeque<Message<T>>,
+    /// The time after which the messages are released.
+    until: Option<Instant>,
     error: Option<Error>,
     /// True if the stream was polled while the buffer was empty, and no message has arrived since.
     is_wanted: bool,
@@ -166,7 +172,7 @@ struct BufferState<T> {
 
 impl<T> Default for BufferState<T> {
     fn default() -> Self {
-        Self { messages: VecDeque::new(), error: None, is_wanted: false, waker: None, has_filler: false }
+        Self { messages: VecDeque::new(), until: None, error: None, is_wanted: false, waker: None, has_filler: false }
     }
 }
 
@@ -182,11 +188,14 @@ impl<T> Buffer<T> {
         (state.is_wanted, !state.messages.is_empty())
     }
 
-    fn put(&self, leased: Result<Vec<Message<T>>>) {
+    fn put(&self, leased: Result<(Vec<Message<T>>, Instant)>) {
         let waker = {
             let mut state = self.state();
             match leased {
-                Ok(messages) => state.messages.extend(messages),
+                Ok((messages, until)) => {
+                    state.messages.extend(messages);
+                    state.until = Some(until);
+                }
                 Err(error) => state.error = Some(error),
             }
             state.is_wanted = false;
@@ -233,7 +242,7 @@ impl<T: Payload> Filler<T> {
                     Ok(found) => {
                         let asked = found.asked.unwrap_or_else(Instant::now);
                         (until, pause) = (asked + lease / 2, PAUSE.0);
-                        buffer.put(Ok(found.messages));
+                        buffer.put(Ok((found.messages, until)));
                     }
                     Err(error) => {
                         buffer.put(Err(error));

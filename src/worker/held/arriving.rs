@@ -171,7 +171,13 @@ mod tests {
         let (nr, late) = (held.hand(), now + LEASE + second);
         held.fetching(now);
         held.leased(vec![of_key(1024, 1)], Vec::new(), late);
-        assert!(held.next(nr, 1, true, late).is_none(), "the lease of the message has ended");
+        assert!(held.next(nr, 1, true, late).is_none(), "the lease of the message may have ended");
+        assert!(!held.is_given_back());
+        assert_eq!(held.beat(late, true, false).release, [], "other releases are running");
+        let release = held.beat(late, true, true).release;
+        assert_eq!(release, [Lease { id: 1024, attempt: 1 }], "or may not have");
+        held.end_giving_back(release.len());
+        assert!(held.is_empty());
 
         held.fetching(late);
         held.leased(vec![of_key(1024, 2)], Vec::new(), late + second);

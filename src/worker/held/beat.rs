@@ -30,7 +30,11 @@ impl<T> Held<T> {
         if may_release {
             release.extend(self.too_early(now));
         } else {
-            self.give_back_again(&std::mem::take(&mut release));
+            let later = std::mem::take(&mut release);
+            match &mut self.order {
+                Some(order) => order.again(&later),
+                None => self.late.extend(later),
+            }
         }
         self.returning += release.len();
         // The renewal begins before the check for handlers that end a lease themselves. A handler

@@ -25,8 +25,8 @@ impl<T> Held<T> {
             std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect();
         if let Some(order) = &mut self.order {
             order.close().into_iter().for_each(|group| self.groups.close(group));
-            given_up.extend(order.give_back());
         }
+        given_up.extend(self.give_back());
         given_up
     }
 

@@ -9,11 +9,11 @@ use super::{Held, MARGIN, order::Order};
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// Removes and returns the leases to give back, in order: messages behind a failed message, and
-    /// messages beyond a key's limit. After the server has ended the leases, call
-    /// [`Held::confirm`].
+    /// Removes and returns the leases to give back, in order: messages behind a failed message,
+    /// messages beyond a key's limit, and messages that were too late to start. After the server
+    /// has ended the leases, call [`Held::confirm`].
     pub fn give_back(&mut self) -> Vec<Lease> {
-        self.order.as_mut().map(Order::give_back).unwrap_or_default()
+        self.order.as_mut().map_or_else(|| std::mem::take(&mut self.late), Order::give_back)
     }
 
     /// Removes and returns leases like [`Held::give_back`], and counts them. The caller releases

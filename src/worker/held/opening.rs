@@ -34,11 +34,13 @@ impl<T> Held<T> {
         next.until < if next.message.rate.is_some() { now + self.lease * 3 / 4 } else { now }
     }
 
-    /// Gives a late message back instead of starting it.
+    /// Gives a late message back instead of starting it. Its lease may not have ended on the
+    /// server, where it began some time after the request.
     pub(super) fn send_back(&mut self, late: Prefetched<T>) {
         let lease = self.give_up(late);
-        if let Some(order) = &mut self.order {
-            order.goes_back(lease);
+        match &mut self.order {
+            Some(order) => order.goes_back(lease),
+            None => self.late.push(lease),
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::progress;
 #[derive(Debug)]
 pub struct Counts {
     bar: ProgressBar,
-    /// Locked while the thread that writes is writing, which may take as long as the reader likes. No
-    /// other thread waits for the bar meanwhile.
+    /// Locked while the thread that writes is writing. A slow reader may make that take long.
+    /// No other thread waits for the bar meanwhile.
     writing: Mutex<()>,
     done: AtomicU64,
     started: AtomicU64,

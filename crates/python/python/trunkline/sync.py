@@ -245,8 +245,10 @@ class Consumer(Prefetched[T]):
                 self._queue.release(ahead)
             except (LeaseLost, NoQueue):
                 pass  # the others are released
-            except TrunklineError:
+            except BaseException as error:  # an interrupt, too
                 self._queue.native.release_unheard(ahead)  # tries again in the background
+                if not isinstance(error, TrunklineError):
+                    raise
         if direct is not None:
             direct.close_direct(None)
 

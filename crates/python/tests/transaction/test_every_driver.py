@@ -143,6 +143,30 @@ def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
     asyncio.run(scenario())
 
 
+def test_mixed_drafts_keep_the_order_of_their_keys(door, sql, queue_on):
+    sql("select trunkline.create_queue('orders', 'jsonb', partitions => 4)")
+    sql("alter table trunkline.queue_orders add tenant text not null default 'none'")
+    sql("select trunkline.create_queue('reports', 'jsonb', uniqueness => true)")
+    minute, hour = timedelta(minutes=1), timedelta(hours=1)
+
+    async def scenario():
+        async with door.begin() as connection:
+            reports = queue_on(connection, "reports")
+            keys = [("j", minute), ("k", hour), ("k", minute), ("a", minute)]
+            many = await reports.enqueue_many([reports.draft({"n": n}).unique(key, ttl) for n, (key, ttl) in enumerate(keys)])
+            assert [one.outcome for one in many] == ["new", "new", "duplicate", "new"]
+            assert many[2].id == many[1].id
+            orders = queue_on(connection, "orders")
+            drafts = [orders.draft({"n": n}).key("ada") for n in range(3)]
+            ids = await orders.enqueue_many([drafts[0], drafts[1].columns({"tenant": "acme"}), drafts[2].after(seconds=0)])
+            assert ids == sorted(ids)
+        found = "select (payload::jsonb ->> 'n')::int from trunkline.messages('orders') order by due_at, id"
+        assert sql(found) == [0, 1, 2]
+        assert sql("select (payload::jsonb ->> 'n')::int from trunkline.find('reports', %s)", many[1].id) == [1]
+
+    asyncio.run(scenario())
+
+
 def test_an_acknowledgement_and_its_effect_commit_together(door, sql, queue_on):
     async def scenario():
         sql("select trunkline.enqueue('mails', '{}')")

@@ -53,7 +53,9 @@ impl Running {
     pub(super) async fn ask(&mut self, source: &mut dyn Source, stop: &CancellationToken) -> Result<()> {
         source.idle();
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
-        if let Some((position,)) = self.db.run(&self.claim, of).await? {
+        // A shutdown does not wait: the position may be locked, or the database away.
+        let Some(claimed) = stop.run_until_cancelled(self.db.run(&self.claim, of)).await else { return Ok(()) };
+        if let Some((position,)) = claimed? {
             info!(relay = self.name, position, "the relay has claimed its position");
             self.state = State::Holds(position);
             self.word = Instant::now();

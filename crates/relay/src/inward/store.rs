@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::{Instrument, info, info_span, warn};
-use trunkline::Draft;
+use trunkline::{Draft, postgres::Statement};
 
 use super::{HOLD, Running, State};
 use crate::{
@@ -84,9 +84,13 @@ impl Running {
         let count = messages.len() as i64;
         let queue = self.queue.description().name.clone();
         let moved = (self.name.clone(), self.holder, from, to.to_owned(), HOLD, count, self.lag, left_out, queue);
-        let moved = transaction.send(&self.moves, moved).await?;
         let ids =
             if drafts.is_empty() { None } else { Some(self.queue.send_enqueue_many(&transaction, drafts).await?) };
+        // Until the server notices that this relay is gone, no other relay can claim the position,
+        // because its row is locked. So the row is locked last, and the server waits briefly.
+        let idle = Statement::<(), ()>::new("set local idle_in_transaction_session_timeout = '10s'");
+        drop(transaction.send(&idle, ()).await?); // the next statement waits for this answer, too
+        let moved = transaction.send(&self.moves, moved).await?;
         if moved.await? == 0 {
             transaction.rollback().await?;
             info!(relay = self.name, "another relay has taken over the position");
@@ -123,15 +127,18 @@ impl Running {
     async fn pass_over(&mut self, from: Option<String>, to: &str, why: &str) -> Result<()> {
         let queue = &self.queue.description().name;
         let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {why}", self.broker);
-        self.progress.refuse(&why);
-        self.metrics.refused.increment(1);
         if !self.passes_over {
             return Err(Error::stopped(format!(
                 "{why}; fix the cause, or skip messages that cannot be stored (--pass-over)"
             )));
         }
-        warn!(relay = self.name, why, "skipped");
-        self.commit(from, to, Err(&why)).await
+        self.commit(from, to, Err(&why)).await?;
+        if matches!(self.state, State::Holds(_)) {
+            warn!(relay = self.name, why, "skipped");
+            self.progress.refuse(&why);
+            self.metrics.refused.increment(1);
+        }
+        Ok(())
     }
 }
 

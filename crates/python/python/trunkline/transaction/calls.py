@@ -62,7 +62,7 @@ class Written:
     def kind(self) -> object:
         """Returns the options that all messages of one call must share."""
         of = self.options
-        return of.after, of.at, of.priority, of.within, of.replaces, document(of.columns)
+        return of.after or 0.0, of.at, of.priority, of.within, of.replaces, document(of.columns)
 
     def delay(self) -> tuple[str, Value]:
         """Returns the delay, which counts from the call as in the SQL functions. A time becomes a

@@ -26,14 +26,28 @@ def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
 
 
 def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloads: PayloadText[T]) -> list[tuple[list[int], Call]]:
-    """Returns one call for each combination of options, with the positions of its messages."""
-    groups: dict[object, tuple[list[int], list[Written]]] = {}
-    for place, message in enumerate(messages):
-        one = written(message, payloads)
-        places, group = groups.setdefault(one.kind(), ([], []))
+    """Returns one call for each combination of options, with the positions of its messages.
+    Messages with keys keep their order. Unique keys are claimed in their order, as one call does,
+    so that two transactions cannot wait for each other; of several messages with the same unique
+    key, the first comes first."""
+    each = [(place, written(message, payloads)) for place, message in enumerate(messages)]
+    claims = any(one.options.unique is not None for _, one in each)
+    if claims and len({one.kind() for _, one in each}) > 1:
+        each.sort(key=lambda at: (at[1].options.unique or "").encode(errors="surrogatepass"))
+    adjacent = claims or any(one.options.key is not None for _, one in each)
+    groups: list[tuple[list[int], list[Written]]] = []
+    of_kind: dict[object, tuple[list[int], list[Written]]] = {}
+    last: object = None
+    for place, one in each:
+        kind = one.kind()
+        if kind not in of_kind or (adjacent and kind != last):
+            of_kind[kind] = ([], [])
+            groups.append(of_kind[kind])
+        places, group = of_kind[kind]
         places.append(place)
         group.append(one)
-    return [(places, calls.enqueue_many(schema, queue, group)) for places, group in groups.values()]
+        last = kind
+    return [(places, calls.enqueue_many(schema, queue, group)) for places, group in groups]
 
 
 def outcome(row: Sequence[Any]) -> Enqueued:
