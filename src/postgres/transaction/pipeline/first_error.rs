@@ -1,4 +1,4 @@
-//! Finds the error that made a transaction fail. Errors before a rollback to a savepoint are undone.
+//! Finds the error that made a transaction fail. A rollback to a savepoint undoes earlier errors.
 
 use std::sync::Arc;
 
