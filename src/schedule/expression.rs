@@ -74,14 +74,14 @@ fn found(system: &TimeZoneDatabase, zone: &str) -> Result<TimeZone> {
 fn cron(text: &str, fields: &str, zone: TimeZone) -> Result<Expression> {
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
     let cron: Cron = parser.parse(fields.trim()).map_err(|error| {
-        let why = wrong_field(&parser, fields).unwrap_or_else(|| error.to_string());
+        let why = wrong_field(parser, fields).unwrap_or_else(|| error.to_string());
         no_expression(text, &why)
     })?;
     Ok(Expression::Cron(Box::new(Fields::new(cron, zone))))
 }
 
 /// Returns the name of the first field that is wrong by itself, and the reason.
-fn wrong_field(parser: &CronParser, fields: &str) -> Option<String> {
+fn wrong_field(parser: CronParser, fields: &str) -> Option<String> {
     const NAMES: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
     let words: Vec<&str> = fields.split_whitespace().collect();
     let names = NAMES.get(NAMES.len().checked_sub(words.len())?..).filter(|names| names.len() >= 5)?;

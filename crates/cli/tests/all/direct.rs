@@ -61,9 +61,9 @@ fn signal_loses_no_stored_message_between_queue_and_output() {
         trunkline.enqueue_numbers(500);
         let mut receiver = trunkline.start(&["dequeue", "q", "--direct"]);
         let mut lines = BufReader::new(receiver.stdout.take().expect("it is piped")).lines();
-        let mut printed = lines.by_ref().take(20).filter(Result::is_ok).count();
+        let mut printed: usize = lines.by_ref().take(20).map(|line| usize::from(line.is_ok())).sum();
         signal(&receiver, "TERM");
-        printed += lines.filter(Result::is_ok).count();
+        printed += lines.map(|line| usize::from(line.is_ok())).sum::<usize>();
         assert!(receiver.wait().expect("it ends").success());
         let left = trunkline.json(&["stats", "--json"])[0]["messages"].as_u64().expect("a number");
         assert_eq!(printed as u64 + left, 500);
