@@ -143,9 +143,10 @@ def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
     asyncio.run(scenario())
 
 
-def test_mixed_drafts_keep_the_order_of_their_keys(door, sql, queue_on):
+def test_mixed_drafts_keep_the_order_of_their_keys(door, sql, url, queue_on):
     sql("select trunkline.create_queue('orders', 'jsonb', partitions => 4)")
-    sql("alter table trunkline.queue_orders add tenant text not null default 'none'")
+    with psycopg.connect(url) as connection:
+        connection.execute("alter table trunkline.queue_orders add column tenant text default 'none'")
     sql("select trunkline.create_queue('reports', 'jsonb', uniqueness => true)")
     minute, hour = timedelta(minutes=1), timedelta(hours=1)
 
