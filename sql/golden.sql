@@ -1808,7 +1808,7 @@ begin
     if false then
         n := trunkline."do_allowed_tasks"(n, false);
     end if;
-    loop
+    while n > 0 and not false loop
         turn := trunkline."do_turn_tasks"(dues, next_ids);
         exit when turn.lane is null;
         at := trunkline."do_gather_tasks"(n, 1, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);

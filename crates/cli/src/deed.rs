@@ -136,7 +136,7 @@ fn told<T>(outcome: Result<T>, undone: Undone) -> Result<T> {
 }
 
 /// Returns true if the server has cancelled a statement, and has answered all others.
-fn is_cancelled(error: &trunkline::Error) -> bool {
+pub fn is_cancelled(error: &trunkline::Error) -> bool {
     !error.is_outcome_unknown() && error.sqlstate().is_some_and(|state| state.code() == "57014")
 }
 

@@ -134,8 +134,10 @@ impl Inward {
             outcome = &mut work => outcome,
             () = &mut shutdown => {
                 stop.cancel();
-                // What is not committed by then is read again after the position.
-                timeout(SHUTDOWN, work).await.unwrap_or(Ok(()))
+                timeout(SHUTDOWN, work).await.unwrap_or_else(|_| {
+                    warn!("no answer of the database at the end; what is not committed is read again");
+                    Ok(())
+                })
             }
         };
         outcome.map(|()| self.progress)

@@ -16,7 +16,7 @@ begin
     if {limited} then
         n := trunkline.{do_allowed_}(n, false);
     end if;
-    loop
+    while n > 0 and not {paused} loop
         turn := trunkline.{do_turn_}(dues, next_ids);
         exit when turn.lane is null;
         at := trunkline.{do_gather_}(n, 1, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound, to_bury);

@@ -153,6 +153,7 @@ mod tests {
         held.settled(2, ToSettle::default(), now);
         assert!(held.is_empty());
     }
+
     #[test]
     fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
         let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));

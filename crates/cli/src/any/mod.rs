@@ -315,7 +315,9 @@ fn sum<N: std::iter::Sum + fmt::Display>(parts: Vec<shards::Sharded<trunkline::R
         return Ok(done.into_iter().sum());
     }
     let others = done.len();
-    if let (0, 1) = (others, failed.len())
+    // After a signal, the caller reports that all servers have cancelled the change.
+    if others == 0
+        && failed.iter().all(|(_, error)| deed::is_cancelled(error))
         && let Some((_, error)) = failed.pop()
     {
         return Err(error.into());

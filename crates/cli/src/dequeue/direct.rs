@@ -44,6 +44,7 @@ impl Delivery {
         }
         Ok(())
     }
+
     /// Waits for a message. Returns `None` after a signal, and an error when the reader goes away.
     /// In both cases, a message that the server is about to return comes first.
     async fn receive(&mut self) -> Result<Option<trunkline::Result<(Id, Message<Text>)>>> {

@@ -191,15 +191,15 @@ impl Metrics {
         }
         let next = self.picture().next_alarms();
         for (queue, priorities) in next {
-            let (begun, at) = (Instant::now(), tokio::time::Instant::now());
+            let (begun, at, mut silent) = (Instant::now(), tokio::time::Instant::now(), None);
             let kept = match within(GIVEN_UP.0, ask::alarms(db, &queue, priorities)).await? {
                 Ok((alarms, took)) => Kept::now(Some(alarms), took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
                 Err(error) if error.sqlstate().is_some() => Kept::now(None, begun.elapsed()),
                 // Not asked again at once, because the server may still be busy with the answer.
                 Err(error) if error.is_silence() => {
-                    self.picture().alarms.insert(queue, Kept::now(None, begun.elapsed()));
-                    return Err(in_words(error));
+                    silent = Some(error);
+                    Kept::now(None, begun.elapsed())
                 }
                 Err(error) => return Err(in_words(error)),
             };
@@ -207,6 +207,8 @@ impl Metrics {
             if picture.fits(&queue, at) {
                 picture.alarms.insert(queue, kept);
             }
+            drop(picture);
+            silent.map_or(Ok(()), |error| Err(in_words(error)))?;
         }
         Ok(refused.map(in_words))
     }
@@ -214,7 +216,7 @@ impl Metrics {
     async fn count(&self, db: &Db) -> std::result::Result<(), String> {
         let next = self.picture().next();
         for queue in next {
-            let (begun, at) = (Instant::now(), tokio::time::Instant::now());
+            let (begun, at, mut silent) = (Instant::now(), tokio::time::Instant::now(), None);
             let kept = match within(GIVEN_UP.1, ask::counts(db, &queue)).await? {
                 Ok(counts) => Kept::now(Some(counts), counts.took + BESIDES),
                 Err(error) if is_gone(&error) => continue,
@@ -226,8 +228,8 @@ impl Metrics {
                 }
                 // Not counted again at once, because the server may still be counting.
                 Err(error) if error.is_silence() => {
-                    self.picture().counts.insert(queue, Kept::now(None, begun.elapsed()));
-                    return Err(in_words(error));
+                    silent = Some(error);
+                    Kept::now(None, begun.elapsed())
                 }
                 Err(error) => return Err(in_words(error)),
             };
@@ -235,6 +237,8 @@ impl Metrics {
             if picture.fits(&queue, at) {
                 picture.counts.insert(queue, kept);
             }
+            drop(picture);
+            silent.map_or(Ok(()), |error| Err(in_words(error)))?;
         }
         Ok(())
     }
