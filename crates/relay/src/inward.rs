@@ -127,8 +127,10 @@ impl Inward {
             state: State::Waits,
             word: Instant::now(),
         };
-        running.found().await?;
-        let mut work = pin!(running.work(source.as_mut(), &stop));
+        let mut work = pin!(async {
+            stop.run_until_cancelled(running.found()).await.transpose()?;
+            running.work(source.as_mut(), &stop).await
+        });
         let mut shutdown = pin!(shutdown);
         let outcome = tokio::select! {
             outcome = &mut work => outcome,

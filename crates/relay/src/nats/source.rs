@@ -232,8 +232,9 @@ impl NatsSource {
             return Ok(Vec::new());
         }
         let mut ended = is_same && end == place.1;
-        if is_same && !ended && !self.subject.is_empty() {
-            // Looks for a message of this subject, because new messages may be on other subjects.
+        if is_same && !ended {
+            // Looks for a message, because new messages may be on other subjects, and the last
+            // ones may have been deleted.
             let from = reading.sequence.max(reading.looked) + 1;
             let next = stored::next(&self.context, &self.stream, from, &self.subject).await;
             ended = next.map_err(|cause| self.away(cause))?.is_none();

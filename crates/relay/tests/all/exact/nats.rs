@@ -186,3 +186,24 @@ async fn headers_that_the_client_cannot_read_arrive_byte_by_byte() {
     let has = |name: &str, text: &str| all.iter().any(|one| one.metadata.get(name) == Some(text));
     assert!(has("trunkline-header.1.base64.bytes", "/wA=") && has("a name", "text"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs NATS: see .ci/brokers"]
+async fn stream_without_its_last_message_keeps_its_consumer() {
+    let place = Place::new().await;
+    place.stream.delete_message(5).await.expect("deleted");
+    let mut source = trunkline_relay::source(&format!("{}/s", place.server)).await.expect("a source");
+    let mut position = None;
+    while position.as_deref().is_none_or(|position: &str| !position.ends_with(":4")) {
+        let mut read = source.read(position.as_deref(), 10).await.expect("read");
+        position = read.pop().map(|last| last.position).or(position);
+    }
+    for _ in 0..4 {
+        assert!(source.read(position.as_deref(), 10).await.expect("read").is_empty());
+    }
+    let consumers = place.stream.get_info().await.expect("asked").state.consumer_count;
+    assert_eq!(consumers, 1, "each read began another consumer");
+    place.publish("s.after", HeaderMap::new()).await;
+    let read = source.read(position.as_deref(), 10).await.expect("read");
+    assert!(matches!(&read[..], [one] if one.position.ends_with(":6")), "{read:?}");
+}
