@@ -149,7 +149,8 @@ async fn take_full_cycle_and_worker_run_their_own_code() {
     let by_library =
         ["insert into trunkline.queue_bench ", "from trunkline.do_lease_bench(", "from trunkline.do_ack_bench("];
     // A worker leases with a flag that isolates messages which may have crashed another worker.
-    let by_worker = ["insert into trunkline.queue_bench ", ", $3, $4, true)", "from trunkline.do_ack_bench("];
+    let by_worker =
+        ["insert into trunkline.queue_bench ", "$4::pg_catalog.int4, true)", "from trunkline.do_ack_bench("];
     let cases: [(&str, &[&str], &[&str]); 5] = [
         ("pop-batch-10/sql", &["from trunkline.take('bench'"], &["from trunkline.do_take_bench("]),
         ("pop-batch-10/queue", &["from trunkline.do_take_bench("], &["from trunkline.take('bench'"]),

@@ -285,7 +285,7 @@ pub static MUTANTS: [Mutant; 24] = [
         // Each call fails, so its messages are delivered again.
         defect: Defect::Sql(
             "archive",
-            &[("begin\n    for pass in 1..2 loop", "begin\n    raise 'no archive';\n    for pass in 1..2 loop")],
+            &[("begin\n    for pass in 1..3 loop", "begin\n    raise 'no archive';\n    for pass in 1..3 loop")],
         ),
         breaks: &["a kind of call never succeeded"],
         faults: &[],
