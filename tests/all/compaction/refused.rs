@@ -202,11 +202,9 @@ async fn compaction_is_refused_while_another_session_keeps_the_toast_table() {
     other.batch_execute("set vacuum_cost_delay = '100 ms'; set vacuum_cost_limit = 1").await.expect("set");
     let (cancel, vacuum) = (other.cancel_token(), format!("vacuum {toast}"));
     let vacuums = tokio::spawn(async move { other.batch_execute(&vacuum).await });
-    let locked = format!(
-        "select exists (select from pg_locks
-                        where relation = '{toast}'::regclass and mode = 'ShareUpdateExclusiveLock' and granted)"
-    );
-    eventually("it vacuums", || async { sql.query_one(&locked, &[]).await.expect("asked").get(0) }).await;
+    let locked = "select exists (select from pg_locks l join pg_class c on c.reltoastrelid = l.relation
+                                 where c.oid = 'trunkline.queue_q'::regclass and l.mode = 'ShareUpdateExclusiveLock' and l.granted)";
+    eventually("it vacuums", || async { sql.query_one(locked, &[]).await.expect("asked").get(0) }).await;
     eventually("it is refused", || async {
         compact(&sql).await == (0, Some("a vacuum of its TOAST table is running".to_owned()))
     })
