@@ -105,6 +105,7 @@ impl<T: Payload> Messages<T> {
         let members = self.queue.members();
         self.parts.retain(|part| members.iter().any(|member| Arc::ptr_eq(&member.shard, &part.shard)));
         let prefetch = (self.prefetch / members.len().max(1)).max(1);
+        self.parts.iter().for_each(|part| part.messages.lease_ahead(prefetch));
         for member in members.iter() {
             if !self.parts.iter().any(|part| Arc::ptr_eq(&part.shard, &member.shard)) {
                 let messages = member.queue.consumer(self.wait).messages(prefetch);

@@ -137,6 +137,10 @@ fn object(state: &shards::State, left: &Result<shards::Left, String>) -> serde_j
 
 async fn drain(shards: &shards::Set, shard: shards::Id, moves: bool, quiet: bool) -> Result<()> {
     let mut stop = Stop::on_signals()?;
+    let schedules = match shards.db(shard) {
+        Some(db) => db.schedules().await?,
+        None => Vec::new(), // the drain reports the unknown shard
+    };
     let mut told = None::<std::time::Instant>;
     let tell = |left: &shards::Left| {
         if !quiet && told.is_none_or(|told| told.elapsed() > TELL) && !left.is_drained() {
@@ -158,14 +162,16 @@ async fn drain(shards: &shards::Set, shard: shards::Id, moves: bool, quiet: bool
         }
     };
     let sum = left.sum();
-    print::done(
-        [format!(
-            "shard {shard} is drained; {} dead letters and {} archived messages are left there",
-            thousands(sum.dead),
-            thousands(sum.archived)
-        )]
-        .iter(),
-    )
+    let mut lines = vec![format!(
+        "shard {shard} is drained; {} dead letters and {} archived messages are left there",
+        thousands(sum.dead),
+        thousands(sum.archived)
+    )];
+    if !schedules.is_empty() {
+        let names: Vec<_> = schedules.iter().map(|schedule| &*schedule.name).collect();
+        lines.push(format!("its schedules enqueue nothing now: {}; set them on another server", names.join(", ")));
+    }
+    print::done(lines.iter())
 }
 
 fn said(left: &shards::Left) -> String {

@@ -5,7 +5,10 @@ use std::{
     collections::VecDeque,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -68,14 +71,18 @@ impl<T: Payload> Consumer<T> {
     #[must_use]
     pub fn messages(self, prefetch: usize) -> Messages<T> {
         let (shared, lease) = (self.queue.shared.clone(), self.queue.description().lease);
-        let buffer = Buffer { shared, state: Mutex::default(), asked: Notify::new() };
-        Messages {
-            consumer: Arc::new(sync::Mutex::new(self)),
-            prefetch: prefetch.clamp(1, PAGE),
-            lease,
-            buffer: Arc::new(buffer),
-            filler: None,
-        }
+        let buffer = Buffer { shared, prefetch: AtomicUsize::default(), state: Mutex::default(), asked: Notify::new() };
+        let messages =
+            Messages { consumer: Arc::new(sync::Mutex::new(self)), lease, buffer: Arc::new(buffer), filler: None };
+        messages.lease_ahead(prefetch);
+        messages
+    }
+}
+
+impl<T> Messages<T> {
+    /// Sets `prefetch`. A lease that waits for messages keeps the former value.
+    pub(crate) fn lease_ahead(&self, prefetch: usize) {
+        self.buffer.prefetch.store(prefetch.clamp(1, PAGE), Ordering::Relaxed);
     }
 }
 
@@ -84,7 +91,6 @@ pub struct Messages<T> {
     /// The consumer. The task that fills the buffer locks it. If that task's runtime ends, another
     /// task can take the lock.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
-    prefetch: usize,
     /// The lease time of the messages. A message waits in the buffer for at most half of it.
     lease: Duration,
     buffer: Arc<Buffer<T>>,
@@ -95,7 +101,7 @@ impl<T> fmt::Debug for Messages<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting = self.buffer.state().messages.len();
         out.debug_struct("Messages")
-            .field("prefetch", &self.prefetch)
+            .field("prefetch", &self.buffer.prefetch)
             .field("waiting", &waiting)
             .finish_non_exhaustive()
     }
@@ -123,7 +129,7 @@ impl<T: Payload> Stream for Messages<T> {
         };
         if !has_filler {
             let filler = Filler(self.buffer.clone());
-            let filling = filler.fill(self.consumer.clone(), self.prefetch, self.lease);
+            let filling = filler.fill(self.consumer.clone(), self.lease);
             self.filler = Some(tokio::spawn(filling).abort_handle());
         }
         self.buffer.asked.notify_one();
@@ -154,6 +160,8 @@ impl<T> Drop for Messages<T> {
 /// dropped.
 struct Buffer<T> {
     shared: Arc<Shared>,
+    /// The maximum number of messages of the next lease.
+    prefetch: AtomicUsize,
     state: Mutex<BufferState<T>>,
     asked: Notify,
 }
@@ -231,12 +239,12 @@ impl<T> Drop for Filler<T> {
 }
 
 impl<T: Payload> Filler<T> {
-    async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, prefetch: usize, lease: Duration) {
-        // Requests the lease time explicitly, because the queue's own may be shorter by now.
-        let request = Dequeue::up_to(prefetch).lease_for(lease);
+    async fn fill(self, consumer: Arc<sync::Mutex<Consumer<T>>>, lease: Duration) {
         let (mut lent, buffer) = (consumer.lock().await, &self.0);
         let (mut until, mut pause) = (Instant::now(), PAUSE.0);
         loop {
+            // Requests the lease time explicitly, because the queue's own may be shorter by now.
+            let request = Dequeue::up_to(buffer.prefetch.load(Ordering::Relaxed)).lease_for(lease);
             match buffer.waiting() {
                 (true, _) => match lent.until_some(request, DequeueMode::Lease(request.lease())).await {
                     Ok(found) => {

@@ -52,8 +52,19 @@ async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     .expect("in time");
     assert_eq!(message.of.payload, 1000);
     three.queue.ack([&message]).await.expect("acknowledged");
+
+    // Each shard's part is a quarter now. The leases that waited when the shard joined are larger.
+    try_join_all((0..200).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
+    for read in 0..150 {
+        let message = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased");
+        if read > 60 {
+            let leased = three.queue.stats().await.parts.into_iter().map(|part| part.of.expect("counted").leased);
+            assert!(leased.max() <= Some(7));
+        }
+        three.queue.ack([&message]).await.expect("acknowledged");
+    }
     drop(stream);
-    eventually("the rest is back", || async { three.queue.stats().await.sum.due == 9 }).await;
+    eventually("the rest is back", || async { three.queue.stats().await.sum.due == 59 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -134,6 +134,7 @@ fn a_shard_drains_and_comes_back() {
     for n in 0..6 {
         both.ok(&["enqueue", "q", &n.to_string()]);
     }
+    Trunkline { url: urls(&both)[1].to_owned() }.ok(&["schedule", "set", "nightly", "q", "0 3 * * *", "7"]);
     let mut drain = both.command(&["shard", "drain", &shard]);
     let mut drain = drain.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let state = || both.json(&["shard", "list", "--json"])[1]["state"].as_str().expect("a text").to_owned();
@@ -142,6 +143,7 @@ fn a_shard_drains_and_comes_back() {
     let output = std::io::read_to_string(drain.stdout.take().expect("piped")).expect("text");
     assert!(drain.wait().expect("it ends").success());
     assert!(output.contains(&format!("shard {shard} is drained; 0 dead letters")), "{output}");
+    assert!(output.contains("its schedules enqueue nothing now: nightly"), "{output}");
     assert_eq!(state(), "drained");
     for n in 0..4 {
         assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&shard));
