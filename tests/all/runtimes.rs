@@ -139,7 +139,8 @@ fn consumers_ask_again_though_their_statements_runtime_ended() {
     // next statement, which serves the two other consumers.
     let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
     let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
-                                  and relation = 'trunkline.queue_q'::regclass)";
+                                  and relation = 'trunkline.queue_q'::regclass
+                                  and database = (select oid from pg_database where datname = current_database()))";
     in_time(
         &second,
         eventually("the lock waits", || async { sql.query_one(waiting, &[]).await.expect("visible").get(0) }),

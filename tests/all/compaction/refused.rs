@@ -203,7 +203,8 @@ async fn compaction_is_refused_while_another_session_keeps_the_toast_table() {
     let (cancel, vacuum) = (other.cancel_token(), format!("vacuum {toast}"));
     let vacuums = tokio::spawn(async move { other.batch_execute(&vacuum).await });
     let locked = "select exists (select from pg_locks l join pg_class c on c.reltoastrelid = l.relation
-                                 where c.oid = 'trunkline.queue_q'::regclass and l.mode = 'ShareUpdateExclusiveLock' and l.granted)";
+                                 where c.oid = 'trunkline.queue_q'::regclass and l.mode = 'ShareUpdateExclusiveLock' and l.granted
+                                   and l.database = (select oid from pg_database where datname = current_database()))";
     eventually("it vacuums", || async { sql.query_one(locked, &[]).await.expect("asked").get(0) }).await;
     eventually("it is refused", || async {
         compact(&sql).await == (0, Some("a vacuum of its TOAST table is running".to_owned()))

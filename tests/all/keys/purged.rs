@@ -67,7 +67,8 @@ async fn purge_waits_for_no_lower_row_after_a_higher_one() {
     splitting.batch_execute("commit").await.expect("committed");
     // Waits until the purge has locked a row and waits for the last one. The messages of the first
     // row are not locked.
-    let free = "pg_locks l where not l.granted and l.locktype = 'transactionid'";
+    let free = "pg_locks l join pg_stat_activity a using (pid)
+                where not l.granted and l.locktype = 'transactionid' and a.datname = current_database()";
     eventually("it waits again", async || count(&sql, free).await == 1).await;
     let both = ack("5, 10");
     let acked = tokio::spawn(async move { acking.batch_execute(&both).await });

@@ -37,7 +37,8 @@ async fn first_release(name: &str) -> String {
 async fn until_it_waits(sql: &Client, is_waiting: bool) {
     eventually("a lock is waited for, or no longer", async || {
         let waits = "select exists (select from pg_locks where relation = 'trunkline.queue'::regclass and not granted
-                     and mode = 'AccessExclusiveLock')";
+                     and mode = 'AccessExclusiveLock'
+                     and database = (select oid from pg_database where datname = current_database()))";
         sql.query_one(waits, &[]).await.expect("read").get::<_, bool>(0) == is_waiting
     })
     .await;

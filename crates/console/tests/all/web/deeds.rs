@@ -235,7 +235,8 @@ async fn a_replay_at_a_rate_holds_up_no_partition() {
     .expect("closed");
     let replay = act(&site, &[("verb", "replay"), ("queue", "k"), ("error", "e"), ("rate", "0.1")]);
     let others = async {
-        let waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted";
+        let waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
         while site.number(waits).await == 0 {
             tokio::task::yield_now().await;
         }
